@@ -15,7 +15,7 @@ from foliolab.arch import NATIVE, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import cache_directory, digest, full_disk_named, locked, sha256, write_atomic
 from foliolab.process import dying_with_parent, run, tool
-from foliolab.progress import Reporter
+from foliolab.progress import say, working
 
 # Only "#clear" takes back what the machine's own configuration has put into a list. Its hooks would run after
 # an update, and what it has installed, or thinks of other architectures, must not decide what we get.
@@ -50,7 +50,7 @@ class Package:
     hash: str
 
 
-def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str = "") -> tuple[Package, ...]:
+def fetch(arch: Architecture, names: Iterable[str], suite: str = "") -> tuple[Package, ...]:
     """The packages of these names and all that they depend on, from the mirrors that this machine uses.
 
     With ``suite``, such as "trixie", they are of that release of Debian and of no other; without, of those that
@@ -60,10 +60,10 @@ def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str
     place = f"{arch.name}-{suite}" if suite else arch.name
     home = cache_directory() / "packages" / f"{place}-{digest(wanted)}"
     text = f"fetching Debian packages for {place}: {', '.join(wanted)}"
-    with locked(home.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+    with locked(home.with_suffix(".lock"), lambda: say(f"waiting for another process {text}")):
         if found := _noted(home):
             return found
-        with report.task(text), full_disk_named(home):
+        with working(text), full_disk_named(home):
             return _fetch(home, arch, wanted, suite)
 
 

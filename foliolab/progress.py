@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -37,31 +38,33 @@ class Task:
             print(f"{self._text}{share}: {text}", file=sys.stderr, flush=True)
 
 
-class Reporter:
-    """Progress on a terminal, plain lines elsewhere."""
+@cache
+def _console() -> Console:
+    """One for all: what is said while a bar is drawn stands above it."""
+    return Console(stderr=True)
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
 
-    def say(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+def say(text: str) -> None:
+    _console().print(text, markup=False, highlight=False, soft_wrap=True)
 
-    @contextmanager
-    def task(self, text: str, total: float | None = None) -> Iterator[Task]:
-        """Show that ``text`` is going on; with ``total``, how far it is and how long it may take."""
-        start = time.monotonic()
-        if not self._console.is_terminal:
-            print(f"{text} ...", file=sys.stderr, flush=True)
-            yield Task(text, total, None)
-        else:
-            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
-            if total is not None:
-                columns += [BarColumn(bar_width=24), TextColumn("{task.completed:.0f}/{task.total:.0f}")]
-            columns += [TextColumn("{task.fields[note]}", style="dim", markup=False), TimeElapsedColumn()]
-            if total is not None:
-                columns += [TextColumn("left"), TimeRemainingColumn()]
-            # One step may take minutes: estimates from the last 30 s only, which is the default, would be none.
-            period = 3600.0
-            with Progress(*columns, console=self._console, transient=True, speed_estimate_period=period) as bar:
-                yield Task(text, total, bar)
-        self.say(f"{text}: {time.monotonic() - start:.0f} s")
+
+@contextmanager
+def working(text: str, total: float | None = None) -> Iterator[Task]:
+    """Show that ``text`` is going on; with ``total``, how far it is and how long it may take."""
+    start = time.monotonic()
+    console = _console()
+    if not console.is_terminal:
+        print(f"{text} ...", file=sys.stderr, flush=True)
+        yield Task(text, total, None)
+    else:
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+        if total is not None:
+            columns += [BarColumn(bar_width=24), TextColumn("{task.completed:.0f}/{task.total:.0f}")]
+        columns += [TextColumn("{task.fields[note]}", style="dim", markup=False), TimeElapsedColumn()]
+        if total is not None:
+            columns += [TextColumn("left"), TimeRemainingColumn()]
+        # One step may take minutes: estimates from the last 30 s only, which is the default, would be none.
+        period = 3600.0
+        with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
+            yield Task(text, total, bar)
+    say(f"{text}: {time.monotonic() - start:.0f} s")

@@ -15,7 +15,6 @@ from foliolab.kernel.series import bases, diffs, read_series
 from foliolab.kernel.source import Source
 from foliolab.kernel.timed_disk import EXTRA
 from foliolab.model.compiled import compiled
-from foliolab.progress import Reporter
 from tests.machines import ALL_KERNELS, MACHINES, Machine
 
 # It asserts, and is no test module: without this, a failure would not say what was found.
@@ -50,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def source() -> Source:
     """The current pristine source, from the developer's own cache."""
-    return from_debian(BASE_VERSION, Reporter())
+    return from_debian(BASE_VERSION)
 
 
 @pytest.fixture
@@ -80,7 +79,7 @@ def machine(request: pytest.FixtureRequest) -> Machine:
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with nothing but the model, compiled once for all."""
-    library = compiled(Reporter())
+    library = compiled()
     place = tmp_path / "cache/model" / library.parent.name
     place.mkdir(parents=True)
     shutil.copyfile(library, place / library.name)
@@ -90,15 +89,15 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def patched_kernel() -> BuiltKernel:
-    return build(KernelRequest(NATIVE, "patched"), Reporter())
+    return build(KernelRequest(NATIVE, "patched"))
 
 
 @pytest.fixture(scope="session")
 def stock_kernel() -> BuiltKernel:
     """Debian's own, which takes no build: what ours is held against where nothing depends on the configuration."""
-    return build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter())
+    return build(KernelRequest(NATIVE, "image:debian:6.12"))
 
 
 @pytest.fixture(scope="session")
 def debug_kernel() -> BuiltKernel:
-    return build(KernelRequest(NATIVE, "patched", "debug", DEBUG_EXTRAS), Reporter())
+    return build(KernelRequest(NATIVE, "patched", "debug", DEBUG_EXTRAS))

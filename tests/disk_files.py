@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import UsageError
-from foliolab.progress import Reporter
 from foliolab.trace.disk_file import scratch_file
 
 
@@ -16,7 +15,7 @@ from foliolab.trace.disk_file import scratch_file
 def disk_file(directory: Path, size: int) -> Iterator[Path]:
     """One without a name; where the directory is in memory, the test is skipped."""
     try:
-        with scratch_file(directory, size, Reporter()) as path:
+        with scratch_file(directory, size) as path:
             yield path
     except UsageError as error:
         pytest.skip(str(error))

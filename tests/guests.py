@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk, FileTrees
 from foliolab.vm.guest import Guest, GuestConfig
@@ -31,9 +30,9 @@ def guest_with(
     """
     # That of XFS alone takes two to four seconds to load.
     modules = [path for path in kernel.modules if data.filesystem == "xfs" or not path.name.endswith("-xfs.ko")]
-    image = initramfs(guest_programs(kernel.arch, Reporter()), files, modules)
+    image = initramfs(guest_programs(kernel.arch), files, modules)
     bare = GuestConfig(kernel.arch, kernel.image, image, choose(kernel.arch), cpus=cpus)
-    disk = data.prepare(bare, Reporter())
+    disk = data.prepare(bare)
     with Guest(replace(bare, disks=(disk,) * disks, boot_arguments=boot_arguments), console) as guest:
         guest.run([":mount", "/dev/vda", "/data", data.filesystem, *options]).checked()
         yield guest

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from foliolab.arch import ARM64, X86_64, Architecture, machine_name
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class Machine:
 
     def kernel(self) -> BuiltKernel:
         request = KernelRequest(self.arch, "patched", extras=self.extras, page_size=self.page_size)
-        return build(request, Reporter())
+        return build(request)
 
     def __str__(self) -> str:
         return machine_name(self.arch.name, self.page_size)

@@ -16,7 +16,6 @@ from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest
 from foliolab.process import find
-from foliolab.progress import Reporter
 from tests.debian import Mirror, mirror_of_releases, trust_everybody
 
 KEYRING = apt.KEYRING
@@ -41,7 +40,7 @@ def names(packages: tuple[Package, ...]) -> list[str]:
 
 @pytest.mark.parametrize("arch", [X86_64, ARM64], ids=lambda arch: arch.name)
 def test_a_package_comes_with_all_that_it_depends_on(mirror: Mirror, arch: Architecture) -> None:
-    found = fetch(arch, ["app"], Reporter())
+    found = fetch(arch, ["app"])
     debian = {"x86_64": "amd64", "arm64": "arm64"}[arch.name]
     assert names(found) == [f"app_1.0_{debian}.deb", "data_1%3a3.0-1_all.deb", f"lib_2.0_{debian}.deb"]
     for package in found:
@@ -52,63 +51,62 @@ def test_what_is_installed_here_does_not_matter(mirror: Mirror) -> None:
     """dpkg itself is on every Debian, and has to come all the same."""
     mirror.add("dpkg", "9999", "amd64")
     mirror.add("wants-dpkg", "1", "amd64", "Depends: dpkg")
-    assert names(fetch(X86_64, ["wants-dpkg"], Reporter())) == ["dpkg_9999_amd64.deb", "wants-dpkg_1_amd64.deb"]
+    assert names(fetch(X86_64, ["wants-dpkg"])) == ["dpkg_9999_amd64.deb", "wants-dpkg_1_amd64.deb"]
     assert not Path("/dev/lock-frontend").exists()
 
 
 def test_what_was_fetched_stays_though_the_mirror_goes_on(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fetch(X86_64, ["app", "lib"], Reporter())
+    before = fetch(X86_64, ["app", "lib"])
     mirror.add("lib", "2.1", "amd64")
     monkeypatch.setenv("PATH", "/nowhere")
-    assert fetch(X86_64, ["lib", "app", "lib"], Reporter()) == before
+    assert fetch(X86_64, ["lib", "app", "lib"]) == before
 
 
 def test_a_lost_file_is_fetched_again(mirror: Mirror) -> None:
-    before = fetch(X86_64, ["app"], Reporter())
+    before = fetch(X86_64, ["app"])
     before[0].file.unlink()
-    assert fetch(X86_64, ["app"], Reporter()) == before
+    assert fetch(X86_64, ["app"]) == before
 
 
 def test_what_a_killed_fetch_has_left_is_not_taken(mirror: Mirror) -> None:
-    found = fetch(X86_64, ["app"], Reporter())
+    found = fetch(X86_64, ["app"])
     home = found[0].file.parent.parent
     (home / "packages.json").unlink()
     (home / "archives/app_0.9_amd64.deb").write_bytes(b"of before the mirror went on")
     found[1].file.write_bytes(found[1].file.read_bytes()[:100])
-    assert fetch(X86_64, ["app"], Reporter()) == found
+    assert fetch(X86_64, ["app"]) == found
 
 
 def test_an_unknown_package_is_named(mirror: Mirror) -> None:
     sentence = r"apt cannot fetch app, nosuch for arm64: Unable to locate package nosuch"
     with pytest.raises(LabError, match=sentence):
-        fetch(ARM64, ["nosuch", "app"], Reporter())
+        fetch(ARM64, ["nosuch", "app"])
 
 
 def test_a_mirror_that_is_not_there_is_named(mirror: Mirror, tmp_path: Path) -> None:
     (tmp_path / "mirror/sources.list").write_text("deb [trusted=yes] http://127.0.0.1:9/debian ./\n")
     with pytest.raises(LabError, match=r"Unable to locate package app \(before that: Failed to fetch http://127"):
-        fetch(X86_64, ["app"], Reporter())
+        fetch(X86_64, ["app"])
 
 
 def test_a_damaged_package_is_not_taken(mirror: Mirror) -> None:
     package = mirror.add("bad", "1", "amd64")
     package.write_bytes(package.read_bytes()[:-1] + b"x")
     with pytest.raises(LabError, match=r"apt cannot fetch bad for x86_64: .*Hash Sum mismatch"):
-        fetch(X86_64, ["bad"], Reporter())
+        fetch(X86_64, ["bad"])
 
 
 def test_a_machine_without_apt(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(MissingTool, match="this machine has no apt-get; use Debian, or a distribution made from it"):
-        fetch(X86_64, ["app"], Reporter())
+        fetch(X86_64, ["app"])
 
 
 FETCH = """
 from foliolab.arch import X86_64
-from foliolab.progress import Reporter
 from foliolab.apt import fetch
 try:
-    fetch(X86_64, ["app", "big"], Reporter())
+    fetch(X86_64, ["app", "big"])
 except Exception as error:
     print(type(error).__name__, error)
 """
@@ -150,11 +148,11 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_packages_of_another_release(releases: Path) -> None:
     trust_everybody(releases)
-    (newer,) = fetch(X86_64, ["app"], Reporter(), suite="new")
-    (older,) = fetch(X86_64, ["app"], Reporter(), suite="old")
+    (newer,) = fetch(X86_64, ["app"], suite="new")
+    (older,) = fetch(X86_64, ["app"], suite="old")
     assert (older.file.name, newer.file.name) == ("app_1_amd64.deb", "app_2_amd64.deb")
     assert newer.file.parent.parent.name.startswith("x86_64-new-")
-    assert fetch(X86_64, ["app"], Reporter(), suite="new") == (newer,)
+    assert fetch(X86_64, ["app"], suite="new") == (newer,)
 
 
 def test_one_package_is_of_the_first_release_that_has_it(releases: Path, tmp_path: Path) -> None:
@@ -178,28 +176,28 @@ def test_one_package_that_no_release_has(releases: Path, tmp_path: Path) -> None
 
 def test_a_release_that_debian_has_not_signed_is_not_taken(releases: Path) -> None:
     with pytest.raises(LabError, match=r"apt cannot fetch app for x86_64 from new: Unable to locate package app \(bef"):
-        fetch(X86_64, ["app"], Reporter(), suite="new")
+        fetch(X86_64, ["app"], suite="new")
 
 
 def test_a_release_that_no_mirror_has(releases: Path) -> None:
     trust_everybody(releases)
     with pytest.raises(LabError, match=r"apt cannot fetch app for x86_64 from newer: Unable to locate package app"):
-        fetch(X86_64, ["app"], Reporter(), suite="newer")
+        fetch(X86_64, ["app"], suite="newer")
 
 
 def test_another_release_needs_debians_keys(releases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apt, "KEYRING", KEYRING)
     monkeypatch.setattr(process, "find", lambda name: None if name == KEYRING else find(name))
     with pytest.raises(MissingTool, match="'apt-get install debian-archive-keyring' brings it"):
-        fetch(X86_64, ["app"], Reporter(), suite="new")
+        fetch(X86_64, ["app"], suite="new")
 
 
 def test_a_machine_with_no_mirror_that_has_releases(mirror: Mirror) -> None:
     with pytest.raises(LabError, match="apt cannot fetch app for x86_64 from new: this machine has no mirror of Deb"):
-        fetch(X86_64, ["app"], Reporter(), suite="new")
+        fetch(X86_64, ["app"], suite="new")
 
 
 def test_what_is_fetched_without_a_release_stays_where_it_was(mirror: Mirror) -> None:
     """Or every machine would fetch all again, and make all disks anew."""
-    home = fetch(X86_64, ["app"], Reporter())[0].file.parent.parent
+    home = fetch(X86_64, ["app"])[0].file.parent.parent
     assert home.name == f"x86_64-{digest(['app'])}"

@@ -15,7 +15,6 @@ from foliolab.experiment.plan import Plan
 from foliolab.experiment.spec import Experiment
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.accel import HOST, choose
 from foliolab.vm.image import guest_programs
 
@@ -28,7 +27,6 @@ class HostBackend(Backend):
     """
 
     architecture: Architecture
-    report: Reporter
 
     @property
     def name(self) -> str:
@@ -38,14 +36,14 @@ class HostBackend(Backend):
         return kernel.compiler
 
     def workload_hash(self, experiment: Experiment) -> str:
-        return digest(probe_parts(experiment, self.architecture, self.report))
+        return digest(probe_parts(experiment, self.architecture))
 
     def prepare(self, kernel: BuiltKernel, plan: Plan) -> "HostBootable":
         if kernel.modules:
             raise UsageError(f"{kernel.name} needs modules to be loaded; on a machine all has to be built in.")
-        guests = QemuBackend(self.architecture, choose(self.architecture), self.report)
+        guests = QemuBackend(self.architecture, choose(self.architecture))
         disks = tuple(disk.path for disk in guests.prepare(kernel, plan).config.disks)
-        return HostBootable(kernel, guest_programs(self.architecture, self.report), disks, replace(plan, boots=()))
+        return HostBootable(kernel, guest_programs(self.architecture), disks, replace(plan, boots=()))
 
 
 def require_bootable(plan: Plan) -> None:

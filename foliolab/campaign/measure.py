@@ -28,7 +28,6 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES
-from foliolab.progress import Reporter
 from foliolab.vm.accel import COUNTING, HOST, Wanted, choose
 
 BACKENDS = ("qemu", HOST, MODEL)
@@ -72,11 +71,11 @@ class Collected:
     """All of the store, of which these are the newest; where kernels were named, only those of the asked variants."""
 
 
-def measure(request: Request, report: Reporter, workers: Workers | None = None) -> Collected:
+def measure(request: Request, workers: Workers | None = None) -> Collected:
     """Measure what the store lacks, by ``workers`` or here. What is not ok raises nothing: see ``failure_of``."""
-    plan, backend, kernel_for = prepared(request, report)
+    plan, backend, kernel_for = prepared(request)
     with open_store(store_file()) as store:
-        samples = run_plan(plan, store, backend, kernel_for, report, workers)
+        samples = run_plan(plan, store, backend, kernel_for, workers)
         # The plan's samples count as the newest, also where they were measured long ago.
         stored = [*store.samples, *samples]
     if request.kernels:
@@ -85,18 +84,18 @@ def measure(request: Request, report: Reporter, workers: Workers | None = None) 
     return Collected(plan.experiment, samples, stored)
 
 
-def prepared(request: Request, report: Reporter) -> tuple[Plan, Backend, KernelFor]:
+def prepared(request: Request) -> tuple[Plan, Backend, KernelFor]:
     """What is to be measured, what runs it, and its kernels, which are not built yet."""
     plan, arch, page_size = planned(request)
     if request.backend == MODEL:
         model = ModelBackend()
         return _on_model(request, plan, arch, page_size), model, model.kernel
-    check_names(request.kernels or plan.scale.kernels, report)
+    check_names(request.kernels or plan.scale.kernels)
     prepare = _on_host if request.backend == HOST else _on_qemu
-    plan, backend, extras = prepare(request, plan, arch, report)
+    plan, backend, extras = prepare(request, plan, arch)
 
     def kernel_for(name: str) -> BuiltKernel:
-        return build(KernelRequest(arch, name, request.profile, extras, page_size=page_size), report)
+        return build(KernelRequest(arch, name, request.profile, extras, page_size=page_size))
 
     return plan, backend, kernel_for
 
@@ -142,7 +141,7 @@ _Prepared = tuple[Plan, Backend, tuple[str, ...]]
 """The plan as a backend can run it, the backend, and the extras of its kernels."""
 
 
-def _on_qemu(request: Request, plan: Plan, arch: Architecture, report: Reporter) -> _Prepared:
+def _on_qemu(request: Request, plan: Plan, arch: Architecture) -> _Prepared:
     experiment, parameters = plan.experiment, plan.scale.parameters
     wanted = request.accelerator or (COUNTING if parameters.device else parameters.accelerator)
     require_counting(experiment.metric, wanted)
@@ -157,17 +156,17 @@ def _on_qemu(request: Request, plan: Plan, arch: Architecture, report: Reporter)
             f"Processors of {experiment.name} have to run at the same time, and those of {arch.name} take turns under"
             f" {accelerator.backend}: use KVM, or arm64 with --accelerator tcg."
         )
-    return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator, report), extras
+    return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator), extras
 
 
-def _on_host(request: Request, plan: Plan, arch: Architecture, report: Reporter) -> _Prepared:
+def _on_host(request: Request, plan: Plan, arch: Architecture) -> _Prepared:
     if arch.name != "x86_64" or not arch.native:
         raise UsageError("Only for machines of x86_64 are there kernels yet, and from such machines.")
     if request.accelerator or plan.scale.parameters.device:
         raise UsageError("A machine takes neither --accelerator nor --device: its processors and disks are its own.")
     require_bootable(plan)
     require_counting(plan.experiment.metric, "auto")
-    return plan, HostBackend(arch, report), _filesystems(plan)
+    return plan, HostBackend(arch), _filesystems(plan)
 
 
 def _filesystems(plan: Plan) -> tuple[str, ...]:

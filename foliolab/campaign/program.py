@@ -21,7 +21,7 @@ from foliolab.files import full_disk_named
 from foliolab.grouped import grouped
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
 from foliolab.vm.outcome import JobResult, OutcomeKind, complaints, short_of_time, splats
@@ -172,7 +172,7 @@ _BLOCK = 4096
 _PATIENCE_SECONDS = 2
 
 
-def spooled_input(scratch: Path, report: Reporter) -> Input | None:
+def spooled_input(scratch: Path) -> Input | None:
     """All that a file or a pipe holds that is our standard input; None if that is a terminal, /dev/null or empty."""
     if sys.stdin is None:
         return None
@@ -182,7 +182,7 @@ def spooled_input(scratch: Path, report: Reporter) -> Input | None:
     path = scratch / "input.img"
     # Whoever was started with a pipe that nobody closes would else wait without a word.
     if not select.select([stream], [], [], _PATIENCE_SECONDS)[0]:
-        report.say("waiting for the end of the standard input; '</dev/null' if there is none")
+        say("waiting for the end of the standard input; '</dev/null' if there is none")
     with full_disk_named(scratch), path.open("wb") as out:
         shutil.copyfileobj(stream, out, 1 << 20)
         size = out.tell()

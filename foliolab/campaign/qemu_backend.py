@@ -21,7 +21,6 @@ from foliolab.files import digest, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
-from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.counted import NOTHING_BESIDE, CountedAround, run_counted
 from foliolab.vm.disk import LAYOUT, DataDisk, FileTrees
@@ -31,7 +30,7 @@ from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, complaints, fai
 from foliolab.vm.switches import require_module
 
 
-def probe_parts(experiment: Experiment, arch: Architecture, report: Reporter) -> list[str]:
+def probe_parts(experiment: Experiment, arch: Architecture) -> list[str]:
     """Hashes of what decides what a probe does on any machine: its sources, how disks are made, its root directories.
 
     UsageError without such a program.
@@ -44,7 +43,7 @@ def probe_parts(experiment: Experiment, arch: Architecture, report: Reporter) ->
     names = {entry.content for entry in parameters} & ROOTS
     if any(entry.programs for entry in parameters):
         names |= {"programs"}
-    roots = [Userland.selected(arch, SELECTIONS[name], report).hash for name in sorted(names)]
+    roots = [Userland.selected(arch, SELECTIONS[name]).hash for name in sorted(names)]
     return [digest_files(with_headers(known[program])), LAYOUT, *roots]
 
 
@@ -54,7 +53,6 @@ class QemuBackend(Backend):
 
     architecture: Architecture
     accelerator: Accelerator
-    report: Reporter
 
     @property
     def name(self) -> str:
@@ -69,7 +67,7 @@ class QemuBackend(Backend):
 
         UsageError without such a program.
         """
-        sources, layout, *roots = probe_parts(experiment, self.architecture, self.report)
+        sources, layout, *roots = probe_parts(experiment, self.architecture)
         return digest([sources, qemu_version(self.architecture), layout, *self.accelerator.options, *roots])
 
     def data_hash(self, plan: Plan, cell: Cell) -> str:
@@ -84,7 +82,7 @@ class QemuBackend(Backend):
 
     def prepare(self, kernel: BuiltKernel, plan: Plan) -> "QemuBootable":
         parameters = plan.scale.parameters
-        image = initramfs(guest_programs(self.architecture, self.report), modules=kernel.modules)
+        image = initramfs(guest_programs(self.architecture), modules=kernel.modules)
         counting = self.accelerator.counts_instructions
         bare = GuestConfig(
             self.architecture,
@@ -109,20 +107,20 @@ class QemuBackend(Backend):
         parameters = plan.scale.parameters
         match parameters.content:
             case "zeros" | "stubs" as content:
-                disks = [DataDisk(parameters.filesystem, parameters.file_bytes, content).prepare(guest, self.report)]
+                disks = [DataDisk(parameters.filesystem, parameters.file_bytes, content).prepare(guest)]
             case "trees":
                 trees = tuple(parameters.trees.split())
-                disks = [FileTrees(parameters.filesystem, trees).prepare(guest, self.report)]
+                disks = [FileTrees(parameters.filesystem, trees).prepare(guest)]
             case "stores":
-                disks = stores.prepare(self._stores(plan), guest, self.report)
+                disks = stores.prepare(self._stores(plan), guest)
             case root:
-                disks = [self._userland(root).prepare(guest, self.report)]
+                disks = [self._userland(root).prepare(guest)]
         if parameters.programs:
-            disks.append(self._userland("programs").prepare(guest, self.report))
+            disks.append(self._userland("programs").prepare(guest))
         return disks
 
     def _userland(self, name: str) -> Userland:
-        return Userland.selected(self.architecture, SELECTIONS[name], self.report)
+        return Userland.selected(self.architecture, SELECTIONS[name])
 
     def _stores(self, plan: Plan) -> list[stores.StoreDisk]:
         """Of the stores that the plan's cells are about."""
@@ -139,7 +137,7 @@ class QemuBackend(Backend):
         return ""
 
     def _store(self, cell: Cell) -> stores.StoreDisk:
-        return stores.store_disk(self.architecture, str(cell.as_dict()["store"]), self.report)
+        return stores.store_disk(self.architecture, str(cell.as_dict()["store"]))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from foliolab.experiment.plan import Plan, Step
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.code import code_of
-from foliolab.progress import Reporter
+from foliolab.progress import say, working
 from foliolab.vm.accel import real_time
 from foliolab.vm.outcome import Outcome, OutcomeKind, failure
 
@@ -50,7 +50,7 @@ class Here:
 
 
 def run_plan(
-    plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter, workers: Workers | None = None
+    plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, workers: Workers | None = None
 ) -> list[Sample]:
     """Measure what the store does not have yet; return the plan's samples in its order, whatever their outcome.
 
@@ -58,12 +58,12 @@ def run_plan(
     """
     workers = workers or Here()
     host = workers.timed_on() if real_time(backend.name) else platform.node()
-    return _Campaign(plan, store, backend, kernel_for, report, host).run(workers)
+    return _Campaign(plan, store, backend, kernel_for, host).run(workers)
 
 
-def jobs_of(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> list[Job]:
+def jobs_of(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor) -> list[Job]:
     """What ``run_plan`` would have executed on a machine whose name nobody knows yet: a job for each boot."""
-    return _Campaign(plan, store, backend, kernel_for, report, host="").jobs()
+    return _Campaign(plan, store, backend, kernel_for, host="").jobs()
 
 
 def failure_of(samples: Iterable[Sample]) -> LabError | None:
@@ -78,13 +78,10 @@ def failure_of(samples: Iterable[Sample]) -> LabError | None:
 
 
 class _Campaign:
-    def __init__(
-        self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter, host: str
-    ) -> None:
+    def __init__(self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, host: str) -> None:
         self._plan = plan
         self._store = store
         self._backend = backend
-        self._report = report
         self._host = host
         self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
         booted = {} if backend.name == MODEL else self._kernels
@@ -102,21 +99,21 @@ class _Campaign:
         steps = self._plan.steps
         missing = sum(self._key(step) not in self._had for step in steps)
         if had := len(steps) - missing:
-            self._report.say(f"{had} of {len(steps)} measurements are in the store already.")
+            say(f"{had} of {len(steps)} measurements are in the store already.")
         if missing:
-            with self._report.task(f"Measuring {self._plan.experiment.name}", total=missing) as task:
+            with working(f"Measuring {self._plan.experiment.name}", total=missing) as task:
 
                 def record(sample: Sample, last: bool) -> None:
                     self._store.append(sample)
                     if sample.sentence and sample.outcome != NOT_APPLICABLE:
                         console = self._store.consoles / f"{sample.boot}.log"
                         place = f"{Cell.of(sample.cell).label}, {sample.variant}"
-                        self._report.say(f"{place}: {sample.sentence} Its console: {console}")
+                        say(f"{place}: {sample.sentence} Its console: {console}")
                     if last:
                         self._had[sample.key] = sample
                         task.advance()
 
-                workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, self._report.say))
+                workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, say))
         return [self._had[self._key(step)] for step in steps]
 
     def jobs(self) -> list[Job]:

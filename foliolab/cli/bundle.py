@@ -17,7 +17,7 @@ from foliolab.cli.measure import add_plan, request_of
 from foliolab.cli.options import add_profile
 from foliolab.errors import UsageError
 from foliolab.metal.bundle import make_bundle, pack
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.vm.accel import HOST
 
 
@@ -30,13 +30,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     if not arguments.output.resolve().parent.is_dir():
         raise UsageError(f"There is no directory for {arguments.output}.")
-    report = Reporter()
-    plan, backend, kernel_for = prepared(request_of(arguments, HOST), report)
+    plan, backend, kernel_for = prepared(request_of(arguments, HOST))
     with open_store(store_file()) as store:
-        jobs = jobs_of(plan, store, backend, kernel_for, report)
+        jobs = jobs_of(plan, store, backend, kernel_for)
     with tempfile.TemporaryDirectory(prefix="foliolab-bundle-") as scratch:
         place = Path(scratch, "metal")
-        boots = make_bundle(place, jobs, report)
+        boots = make_bundle(place, jobs)
         pack(place, arguments.output)
-    report.say(f"{arguments.output} has {boots} boots; it is {arguments.output.stat().st_size >> 20} MiB.")
+    say(f"{arguments.output} has {boots} boots; it is {arguments.output.stat().st_size >> 20} MiB.")
     return 0

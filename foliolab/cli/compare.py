@@ -25,7 +25,7 @@ from foliolab.experiment import variants
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.spec import Experiment
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_table, to_markdown
 from foliolab.report.section import of_matrix
@@ -135,7 +135,7 @@ def _parts(
     machine = machine_name(arch, page_size)
     for experiment in _experiments(arguments.experiment):
         if not applies(experiment.machines, machine):
-            Reporter().say(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
+            say(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
             continue
         scale = experiment.scale(arguments.scale)
         names = asked or [variant.name for variant in scale.variants if variant.name != baseline]
@@ -193,9 +193,9 @@ def _measured(
             shard=arguments.shard or (1, 1),
         )
         try:
-            found = measure(request, Reporter(), workers)
+            found = measure(request, workers)
         except EmptyPart as error:
-            Reporter().say(str(error))
+            say(str(error))
             continue
         measured.append(replace(part, group=group_of(found.samples[0], found.stored)))
         samples += found.samples

@@ -21,7 +21,6 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.code import code_of
 from foliolab.kernel.name import PATCHED, UNPATCHED
 from foliolab.kernel.series import check_names
-from foliolab.progress import Reporter
 from foliolab.report.reads import EVENTS, RECORDED, Panel, RecordedReads, parse
 from foliolab.report.section import of_view
 from foliolab.report.terminal import print_section, terminal
@@ -52,11 +51,11 @@ def handle(arguments: argparse.Namespace) -> int:
         from foliolab.report.pictures import reads_picture
         from foliolab.report.svg import to_svg
 
-        found = record(Reporter())
+        found = record()
         write_atomic(results_directory() / RECORDED, json.dumps(asdict(found)))
         write_atomic(arguments.picture, to_svg(reads_picture(found)))
         return 0
-    check_names(arguments.kernels, Reporter())
+    check_names(arguments.kernels)
     console = terminal()
     console.print("A model of the page cache says:\n")
     _show(console, Request("sparse-mmap", scale="demo", backend="model"))
@@ -69,21 +68,21 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _show(console: Console, request: Request) -> None:
     """Measure and print; LabError if something failed."""
-    measured = measure(request, Reporter())
+    measured = measure(request)
     print_section(console, of_view(view_of(measured)[0]))
     if error := failure_of(measured.samples):
         raise error
 
 
-def record(report: Reporter) -> RecordedReads:
+def record() -> RecordedReads:
     """What a kernel reads for the same touches without and with the adaptive window, measured in one boot.
 
     NoResult if the trace lost events, as its buffer was too small, or has none.
     """
     accelerator = choose(NATIVE, "auto")
-    kernel = build(KernelRequest(NATIVE, PATCHED), report)
-    bare = GuestConfig(NATIVE, kernel.image, initramfs(guest_programs(NATIVE, report)), accelerator)
-    disk = DataDisk("ext4", _FILE_BYTES).prepare(bare, report)
+    kernel = build(KernelRequest(NATIVE, PATCHED))
+    bare = GuestConfig(NATIVE, kernel.image, initramfs(guest_programs(NATIVE)), accelerator)
+    disk = DataDisk("ext4", _FILE_BYTES).prepare(bare)
     config = GuestConfig(NATIVE, bare.kernel, bare.initramfs, accelerator, memory_mib=_MEMORY_MIB, disks=(disk,))
     panels = []
     with tempfile.TemporaryDirectory(prefix="foliolab-") as scratch, Guest(config, Path(scratch, "console")) as guest:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from foliolab.errors import UsageError
 from foliolab.files import INSTALLED, REPOSITORY
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.site import build_site
 
 
@@ -23,5 +23,5 @@ def handle(arguments: argparse.Namespace) -> int:
     if INSTALLED:
         raise UsageError("The documents are in a checkout of foliolab, not in what pip installs.")
     build_site(arguments.build)
-    Reporter().say(f"The site begins at {arguments.build / 'index.html'}.")
+    say(f"The site begins at {arguments.build / 'index.html'}.")
     return 0

@@ -18,7 +18,7 @@ from foliolab.cli.options import add_extras, add_kernels, add_profile, limits_of
 from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.vm.data import keep
 from foliolab.vm.scratch import scratch_directory
 
@@ -44,7 +44,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    report = Reporter()
     limits = limits_of(arguments.read_ahead_kb)
     asked = Asked.by(arguments)
     variants = variants_of(arguments.variant, arguments.kernels, asked, _DEFAULT)
@@ -59,9 +58,9 @@ def handle(arguments: argparse.Namespace) -> int:
     files = asked.files()
     planned = boots(variants, limits)
     names = [cells[0].variant.kernel for cells in planned]
-    kernels = asked.build(names, report, arguments.profile, arguments.extras)
+    kernels = asked.build(names, arguments.profile, arguments.extras)
     require_ours(variants, kernels)
-    guests = asked.guests(kernels, ["measure"], files, report)
+    guests = asked.guests(kernels, ["measure"], files)
     facts: dict[str, Any] = {
         "program": asked.argv,
         "arch": asked.arch.name,
@@ -72,14 +71,14 @@ def handle(arguments: argparse.Namespace) -> int:
         "device": asked.arguments.device,
     }
     with scratch_directory() as scratch:
-        program = asked.program(guests, scratch, report, spooled_input(scratch, report))
-        runs = _run(program, planned, kernels, guests, scratch, report, arguments, facts)
+        program = asked.program(guests, scratch, spooled_input(scratch))
+        runs = _run(program, planned, kernels, guests, scratch, arguments, facts)
         failed = next((run for run in runs if run.status), None)
         if arguments.keep and failed:
-            report.say(f"The disk is not kept in {arguments.keep}, because the program failed.")
+            say(f"The disk is not kept in {arguments.keep}, because the program failed.")
         elif arguments.keep:
-            keep(program.disks[0], arguments.keep, arguments.force, report)
-    return _judge(runs, failed, report)
+            keep(program.disks[0], arguments.keep, arguments.force)
+    return _judge(runs, failed)
 
 
 def _run(
@@ -88,7 +87,6 @@ def _run(
     kernels: Mapping[str, BuiltKernel],
     guests: Guests,
     scratch: Path,
-    report: Reporter,
     arguments: argparse.Namespace,
     facts: dict[str, Any],
 ) -> list[Run]:
@@ -104,14 +102,14 @@ def _run(
 
     def before(cell: ProgramCell) -> None:
         if several:
-            report.say(f"--- {cell}")
+            say(f"--- {cell}")
 
     def after(run: Run) -> None:
         runs.append(run)
         if run.job.signal:
-            report.say(run.job.outcome.sentence)
+            say(run.job.outcome.sentence)
         if run.remark:
-            report.say(run.remark)
+            say(run.remark)
         note()
 
     note()  # what another command has left there is not of these runs
@@ -127,12 +125,12 @@ def _run(
     return runs
 
 
-def _judge(runs: list[Run], failed: Run | None, report: Reporter) -> int:
+def _judge(runs: list[Run], failed: Run | None) -> int:
     """The status of the first cell that failed; GuestCrashed if none did and a kernel complained."""
     complained = next((run for run in runs if run.warnings), None)
     if complained:
         sentence = f"The guest's kernel complained ({complained.cell}): {complained.warnings[0]}"
         if not failed:
             raise GuestCrashed(sentence)
-        report.say(sentence)
+        say(sentence)
     return failed.status if failed else 0

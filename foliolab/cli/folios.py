@@ -15,7 +15,6 @@ import sys
 from foliolab.arch import ARCHITECTURES, NATIVE
 from foliolab.cli.options import add_json, add_words, words
 from foliolab.errors import UsageError
-from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 
 
@@ -47,4 +46,4 @@ def _program() -> str:
     if not NATIVE.native:
         known = ", ".join(arch.machine for arch in ARCHITECTURES.values())
         raise UsageError(f"'folios' looks at machines of these kinds: {known}. This one is {platform.machine()}.")
-    return str(guest_programs(NATIVE, Reporter())["folios"])
+    return str(guest_programs(NATIVE)["folios"])

@@ -21,7 +21,6 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
-from foliolab.progress import Reporter
 from foliolab.vm.accel import COUNTING, Accelerator
 from foliolab.vm.accel import choose as choose_accelerator
 from foliolab.vm.data import Data, Filled, data_of
@@ -107,9 +106,7 @@ class Asked:
             require_static(files[self.argv[0]], self.arch)
         return files
 
-    def build(
-        self, names: Collection[str], report: Reporter, profile: str = "lab", extras: Sequence[str] = ()
-    ) -> dict[str, BuiltKernel]:
+    def build(self, names: Collection[str], profile: str = "lab", extras: Sequence[str] = ()) -> dict[str, BuiltKernel]:
         """Kernels that can have its disks, by name."""
         all_extras = {*extras, *(each.filesystem for each in (self.data, self.root) if each)} & {*OPTIONAL}
         if self.device:
@@ -119,14 +116,14 @@ class Asked:
             KernelRequest(self.arch, name, profile, tuple(all_extras), page_size=self.page_size)
             for name in dict.fromkeys(names)
         ]
-        check_names([request.kernel for request in requests], report)
-        return {request.kernel: build(request, report) for request in requests}
+        check_names([request.kernel for request in requests])
+        return {request.kernel: build(request) for request in requests}
 
     def guests(
-        self, kernels: Mapping[str, BuiltKernel], programs: Sequence[str], files: Mapping[str, Path], report: Reporter
+        self, kernels: Mapping[str, BuiltKernel], programs: Sequence[str], files: Mapping[str, Path]
     ) -> "Guests":
         """What to boot on each kernel, with programs of guest/ and these files. UsageError for too little memory."""
-        ours = guest_programs(self.arch, report)
+        ours = guest_programs(self.arch)
         guests = {}
         for name, kernel in kernels.items():
             archive = initramfs({each: ours[each] for each in ("init", *programs)}, files, kernel.modules)
@@ -142,13 +139,13 @@ class Asked:
         words = kernel.boot_arguments(counting=counting, timed=self.device is not None)
         return GuestConfig(self.arch, kernel.image, archive, self.accelerator, boot_arguments=words)
 
-    def program(self, guests: "Guests", scratch: Path, report: Reporter, input_: Input | None = None) -> Program:
+    def program(self, guests: "Guests", scratch: Path, input_: Input | None = None) -> Program:
         """The program with its disks, made in ``scratch``."""
         mounted = []
         if self.data:
-            mounted.append(Mounted("data", self.data.prepare(guests.helper, scratch, report), self.data.filesystem))
+            mounted.append(Mounted("data", self.data.prepare(guests.helper, scratch), self.data.filesystem))
         if self.root:
-            disk = self.root.prepare(self.arch, guests.helper, scratch, report)
+            disk = self.root.prepare(self.arch, guests.helper, scratch)
             mounted.append(Mounted("root", disk, self.root.filesystem))
         # A deadline of the user's is meant as it stands, not for a real machine.
         deadline = self.arguments.timeout and self.arguments.timeout / self.accelerator.patience

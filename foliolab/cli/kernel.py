@@ -17,7 +17,7 @@ from foliolab.kernel.imported import take_over
 from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.name import HELP, PATCHED, parse_name
 from foliolab.kernel.release import release
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, terminal
 from foliolab.vm.scratch import sweep
@@ -73,7 +73,7 @@ def _build(arguments: argparse.Namespace) -> int:
         extras=tuple(arguments.extras),
         newest=arguments.newest,
     )
-    print(build(request, Reporter()).image)
+    print(build(request).image)
     return 0
 
 
@@ -84,10 +84,9 @@ def _matrix(arguments: argparse.Namespace) -> int:
 
     example: ./lab kernel matrix riscv64 x86_64-no-thp
     """
-    report = Reporter()
     targets = read_targets(arguments.target)
     kernels = dict.fromkeys(arguments.kernels or ported_kernels())
-    outcomes = [outcome for kernel in kernels for outcome in compiled(kernel, targets, report)]
+    outcomes = [outcome for kernel in kernels for outcome in compiled(kernel, targets)]
     if arguments.json:
         print(json.dumps({"outcomes": [asdict(outcome) for outcome in outcomes]}, indent=1))
     else:
@@ -105,9 +104,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
 
 def _deb(arguments: argparse.Namespace) -> int:
     """Make Debian packages of a kernel for a machine of your own, with a distribution's configuration."""
-    packages = build_packages(
-        arguments.kernel, arguments.directory, Reporter(), base=arguments.config, modules=arguments.modules
-    )
+    packages = build_packages(arguments.kernel, arguments.directory, base=arguments.config, modules=arguments.modules)
     for package in packages:
         print(f"{package}  {package.stat().st_size / (1 << 20):.1f} MiB")
     return 0
@@ -115,13 +112,12 @@ def _deb(arguments: argparse.Namespace) -> int:
 
 def _release(arguments: argparse.Namespace) -> int:
     """Make the mailboxes in release/ anew, from which git takes the series and the first steps for mainline."""
-    _print_written(release(Reporter()))
+    _print_written(release())
     return 0
 
 
 def _import(arguments: argparse.Namespace) -> int:
     """Bring a branch of ours, rebased or edited, back into kernel/patches and kernel/files."""
-    report = Reporter()
     name = parse_name(arguments.branch)
     if name.debian or name.image or name.series:
         raise UsageError(f"{arguments.branch} is no git tree.")
@@ -132,9 +128,9 @@ def _import(arguments: argparse.Namespace) -> int:
                 f"{name.path} has changes that are not committed, and only commits come back; commit them, or "
                 f"write {name.path}@HEAD to leave them out."
             )
-        report.say(f"What is not committed in {name.path} is left out.")
+        say(f"What is not committed in {name.path} is left out.")
     kernel = FIRST_STEPS if arguments.first_steps else KERNEL
-    _print_written(take_over(repository, repository.commit(name.ref or "HEAD"), report, kernel))
+    _print_written(take_over(repository, repository.commit(name.ref or "HEAD"), kernel))
     return 0
 
 
@@ -147,6 +143,6 @@ def _print_written(files: Sequence[Path]) -> None:
 
 def _clean(arguments: argparse.Namespace) -> int:
     """Empty the cache: kernels, objects, sources, programs, packages, disks."""
-    clean(Reporter())
+    clean()
     sweep()
     return 0

@@ -18,7 +18,7 @@ from foliolab.cli.options import add_extras, add_json, add_kernels, add_machine,
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.series import check_names
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.report.suites import markdown, print_results
 from foliolab.suites.debian import packaged
 from foliolab.suites.ltp import ltp
@@ -26,7 +26,7 @@ from foliolab.suites.mm import mm_selftests
 from foliolab.suites.result import Result, regressions
 from foliolab.suites.suite import ForeignSuite, SuiteOptions
 
-_SUITES: Mapping[str, Callable[[SuiteOptions, Architecture, Reporter], ForeignSuite]] = {
+_SUITES: Mapping[str, Callable[[SuiteOptions, Architecture], ForeignSuite]] = {
     "mm": mm_selftests,
     "ltp": ltp,
     "stress-ng": partial(packaged, "stress-ng"),
@@ -55,14 +55,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
-    report = Reporter()
     requests = requests_of(arguments)
-    check_names([request.kernel for request in requests], report)
+    check_names([request.kernel for request in requests])
     asked = SuiteOptions(tuple(arguments.test), arguments.source, arguments.seconds, arguments.seed)
-    suite = _SUITES[arguments.suite](asked, arch, report)
-    kernels = [build(request, report) for request in requests]
+    suite = _SUITES[arguments.suite](asked, arch)
+    kernels = [build(request) for request in requests]
 
-    results = suite.run_all(f"tests of {arguments.suite}", kernels, report, again=arguments.again)
+    results = suite.run_all(f"tests of {arguments.suite}", kernels, again=arguments.again)
     title = f"{suite.title.format(version=kernels[0].version)}, {machine_name(arch.name, page_size)}"
     if arguments.json:
         print(json.dumps({"title": title, "tests": {name: _facts(found) for name, found in results.items()}}))
@@ -74,7 +73,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if suite.what:
         for kernel in kernels:
             done = sum(suite.count(found[kernel.name].log.read_text(errors="replace")) for found in results.values())
-            report.say(f"{kernel.name}: {done:,} {suite.what} in all.")
+            say(f"{kernel.name}: {done:,} {suite.what} in all.")
     return 1 if any(map(regressions, results.values())) else 0
 
 

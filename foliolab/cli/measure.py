@@ -12,7 +12,6 @@ from foliolab.campaign.measure import BACKENDS, Request, default_profile, measur
 from foliolab.campaign.runner import failure_of
 from foliolab.cli import options
 from foliolab.errors import UsageError
-from foliolab.progress import Reporter
 from foliolab.report.section import sections
 from foliolab.report.terminal import print_section, terminal
 from foliolab.report.verdicts import check
@@ -83,7 +82,7 @@ def requested(arguments: argparse.Namespace) -> Request:
 
 def handle(arguments: argparse.Namespace) -> int:
     with options.workers(arguments) as found:
-        measured = measure(requested(arguments), Reporter(), found)
+        measured = measure(requested(arguments), found)
     view, comparisons = view_of(measured)
     if arguments.json:
         print(json.dumps({"samples": [sample.to_json() for sample in measured.samples]}, indent=1))

@@ -19,7 +19,7 @@ from foliolab.errors import LabError, UsageError
 from foliolab.files import write_atomic
 from foliolab.metal.answers import result_samples
 from foliolab.metal.bundle import is_packed
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.vm.accel import HOST
 
 
@@ -34,7 +34,7 @@ def handle(arguments: argparse.Namespace) -> int:
         found = [each for place in arguments.store for each in _found(place, stack, damaged.append)]
         found.sort(key=lambda each: bool(each[0].host))  # of copies, the one that says more stays
         new = _add(found)
-    Reporter().say(f"{new} of {len(found)} samples are new.")
+    say(f"{new} of {len(found)} samples are new.")
     if damaged:
         raise LabError(" ".join(damaged))
     return 0

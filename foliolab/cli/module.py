@@ -10,7 +10,6 @@ from foliolab.errors import UsageError
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import MODULE, parse_name
-from foliolab.progress import Reporter
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +30,7 @@ def _build(arguments: argparse.Namespace) -> int:
             f"The module is for kernels that are not built here, such as image:debian:6.12: not {name.text}."
         )
     wanted = name.text if name.module else f"{name.text}+{MODULE}"
-    print(build(KernelRequest(NATIVE, wanted), Reporter()).module)
+    print(build(KernelRequest(NATIVE, wanted)).module)
     return 0
 
 

@@ -25,7 +25,6 @@ from foliolab.errors import UsageError
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
 from foliolab.metal.machine import OnMachine, remote_machine
-from foliolab.progress import Reporter
 from foliolab.vm.accel import Wanted
 
 _PAGE_SIZES = {size_name(size): size for arch in ARCHITECTURES.values() for size in arch.page_sizes}
@@ -69,7 +68,7 @@ def _on_host(arguments: argparse.Namespace) -> Workers:
         raise UsageError("--host takes neither --workers nor --cluster: one machine runs one kernel at a time.")
     options = ["--spare", arguments.spare] if arguments.spare else []
     options += ["--no-watchdog"] * arguments.no_watchdog + ["--though-in-use"] * arguments.though_in_use
-    return OnMachine(remote_machine(arguments.host, arguments.hosts, options), Reporter())
+    return OnMachine(remote_machine(arguments.host, arguments.hosts, options))
 
 
 def add_extras(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageEr
 from foliolab.files import INSTALLED, RELEASE, REPOSITORY, results_directory, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.report.columns import Column
 from foliolab.report.reads import READS, RECORDED, recorded_reads
 from foliolab.report.terminal import print_table, terminal
@@ -98,19 +98,18 @@ def _request(part: Part, shard: Shard | None = None) -> Request:
 
 def _measure(part: Part, by: Workers, shard: Shard | None) -> LabError | None:
     """Measure what the store lacks of a part; what fails is said, and is no reason to leave out the next part."""
-    report = Reporter()
-    report.say(f"{part.name}: {' '.join(part.command) or part.experiment}")
+    say(f"{part.name}: {' '.join(part.command) or part.experiment}")
     try:
         if part.command:
             if (not shard or shard[0] == 1) and not _done(part):
                 write_output(part, run_lab(part.command), _kept())
             return None
-        return failure_of(measure(_request(part, shard), report, by).samples)
+        return failure_of(measure(_request(part, shard), by).samples)
     except EmptyPart as error:
-        report.say(f"{part.name}: {error}")
+        say(f"{part.name}: {error}")
         return None
     except LabError as error:
-        report.say(f"{part.name}: {error}")
+        say(f"{part.name}: {error}")
         return error
 
 
@@ -225,7 +224,7 @@ def _fill(parts: Sequence[Part]) -> None:
             continue
         if after != before:
             write_atomic(REPOSITORY / name, after)
-            Reporter().say(f"{name} has new figures.")
+            say(f"{name} has new figures.")
     if faults:
         raise ChecksFailed(" ".join(faults))
 

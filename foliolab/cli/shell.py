@@ -18,7 +18,6 @@ from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import HELP
 from foliolab.process import tool
-from foliolab.progress import Reporter
 from foliolab.vm.accel import KVM, choose
 from foliolab.vm.switches import SWITCHES, switch_path
 
@@ -43,7 +42,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if not vng.exists():
         raise MissingTool("virtme-ng is not in the Python environment; './lab' installs it.")
     name = variant.kernel if arguments.kernel is None else arguments.kernel
-    kernel = build(KernelRequest(NATIVE, name, "host", tuple(arguments.extras)), Reporter())
+    kernel = build(KernelRequest(NATIVE, name, "host", tuple(arguments.extras)))
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
     if choose(NATIVE).backend != KVM:
         argv.append("--disable-kvm")

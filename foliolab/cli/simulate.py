@@ -16,7 +16,6 @@ from foliolab.cli.options import add_json, names_of, print_rows
 from foliolab.device import Device, device_of, help_text, load_devices
 from foliolab.errors import UsageError, require_known
 from foliolab.files import TRACES
-from foliolab.progress import Reporter
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.simulate import print_ablations, print_regret
 from foliolab.report.terminal import terminal
@@ -59,7 +58,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.ablation:
         _ablate(suite, cases, devices, arguments)
         return 0
-    rows = make_rows(suite, cases, devices, Reporter())
+    rows = make_rows(suite, cases, devices)
     if arguments.json:
         print_rows("rows", summary_to_json(rows) if arguments.table else [row.to_json() for row in rows])
     elif arguments.table:
@@ -72,7 +71,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _ablate(suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], arguments: argparse.Namespace) -> None:
-    found = ablate(suite, cases, devices, read_mechanisms(), Reporter())
+    found = ablate(suite, cases, devices, read_mechanisms())
     if arguments.json:
         print_rows("mechanisms", (each.to_json() for each in found))
     elif arguments.table:

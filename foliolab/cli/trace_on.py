@@ -11,7 +11,6 @@ from foliohost.trace import Trace
 from foliolab.cli.options import print_rows
 from foliolab.errors import UsageError
 from foliolab.model.library import PAGE_BYTES
-from foliolab.progress import Reporter
 from foliolab.report.on_file import print_timed
 from foliolab.report.terminal import terminal
 from foliolab.trace.disk_file import require_on_disk, scratch_file
@@ -71,9 +70,8 @@ def replay_on_file(
     """Replay on a file, and print the times. What ordinary replays take too is passed by itself."""
     costs = None if arguments.request_us is None else ReadCosts(arguments.request_us, arguments.page_us)
     kernel = _kernel_variants(variants) if arguments.kernel_too else {}
-    report = Reporter()
     timed: list[TimedReplay] = []
-    with _file(arguments, max(trace.pages for _, trace in traces) * PAGE_BYTES, report) as file:
+    with _file(arguments, max(trace.pages for _, trace in traces) * PAGE_BYTES) as file:
         for name, trace in traces:
             replayed, windows, memory = trace, windows_kb, memory_bytes
             if kernel:
@@ -82,7 +80,7 @@ def replay_on_file(
                 windows = [device_of(file).read_ahead_kb]
                 memory = max(replayed.pages * PAGE_BYTES, 2 * windows[0] << 10)
             found = list(replays(name, replayed, variants, windows, memory))
-            timed += time_replays(replayed, found, file, arguments.repetitions or LEAST_REPETITIONS, kernel, report)
+            timed += time_replays(replayed, found, file, arguments.repetitions or LEAST_REPETITIONS, kernel)
     if arguments.json:
         print_rows("replays", (each.to_json(base, costs) for each, base in zip(timed, bases(timed), strict=True)))
     else:
@@ -91,9 +89,9 @@ def replay_on_file(
 
 
 @contextmanager
-def _file(arguments: argparse.Namespace, size: int, report: Reporter) -> Iterator[Path]:
+def _file(arguments: argparse.Namespace, size: int) -> Iterator[Path]:
     if arguments.scratch:
-        with scratch_file(arguments.scratch, size, report) as file:
+        with scratch_file(arguments.scratch, size) as file:
             yield file
     else:
         # All of the last page is not needed: that of the file that was traced may be shorter, too.

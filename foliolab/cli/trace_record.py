@@ -18,7 +18,7 @@ from foliolab.cli.options import limits_of, require_room_for
 from foliolab.errors import NoResult, UsageError
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.trace.record import MOST_TOUCHES, WINDOW, record, require_bounds
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.scratch import scratch_directory
@@ -68,7 +68,6 @@ def _require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParse
 
 
 def _in_guest(arguments: argparse.Namespace) -> int:
-    report = Reporter()
     asked = Asked.by(arguments)
     planned: list[list[ProgramCell]] = []
     variants = variants_of(arguments.variant, (), asked)
@@ -81,15 +80,15 @@ def _in_guest(arguments: argparse.Namespace) -> int:
     if not asked.data:
         raise UsageError("Only files on /data are recorded; give the guest a disk with --disk, --data or --data-size.")
     files = asked.files()
-    kernels = asked.build([PATCHED, *(cells[0].variant.kernel for cells in planned)], report)
+    kernels = asked.build([PATCHED, *(cells[0].variant.kernel for cells in planned)])
     require_ours(variants, kernels)
-    guests = asked.guests(kernels, ["measure", "touches"], files, report)
+    guests = asked.guests(kernels, ["measure", "touches"], files)
     with scratch_directory() as scratch:
-        program = asked.program(guests, scratch, report)
+        program = asked.program(guests, scratch)
         recorded, status = _record(program, guests.configs[PATCHED], scratch, arguments.window, arguments.most)
         trace = replace(recorded, program=program.argv)
         write_trace(arguments.output, trace)
-        report.say(_words(trace))
+        say(_words(trace))
         if planned and not status:
             runs = _measure(program, planned, kernels, guests, scratch)
             write_trace(arguments.output, replace(trace, measured=tuple(map(_measured, runs))))

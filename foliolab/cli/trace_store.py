@@ -24,7 +24,7 @@ from foliolab.experiment.plan import make_plan
 from foliolab.experiment.spec import Scale
 from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.progress import Reporter
+from foliolab.progress import say, working
 from foliolab.table import Value
 from foliolab.trace.record import record
 from foliolab.vm.accel import choose
@@ -44,7 +44,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    report = Reporter()
     arch, page_size = machine(arguments)
     if not arguments.output.is_dir():
         raise UsageError(f"There is no directory {arguments.output}.")
@@ -54,12 +53,12 @@ def handle(arguments: argparse.Namespace) -> int:
     # Whatever is not known is told before anything is recorded.
     planned = {store: [_cell(scale, store, workload, arguments.times) for workload in workloads] for store in stores}
     for store, cells in planned.items():
-        other["data"] = store_disk(arch, store, report).hash
-        for cell, trace in _traces(arch, page_size, cells, arguments.seed, report):
+        other["data"] = store_disk(arch, store).hash
+        for cell, trace in _traces(arch, page_size, cells, arguments.seed):
             named = cell.as_dict()
             path = arguments.output / f"{named['store']}-{named['workload']}.trace"
             write_trace(path, replace(trace, other={**trace.other, **other}))
-            report.say(f"{path}: {trace.touches} touches.")
+            say(f"{path}: {trace.touches} touches.")
     return 0
 
 
@@ -72,17 +71,15 @@ def _cell(scale: Scale, store: str, workload: str, times: int) -> Cell:
     return found[0]
 
 
-def _traces(
-    arch: Architecture, page_size: int, cells: list[Cell], seed: int, report: Reporter
-) -> Iterator[tuple[Cell, Trace]]:
+def _traces(arch: Architecture, page_size: int, cells: list[Cell], seed: int) -> Iterator[tuple[Cell, Trace]]:
     experiment = find_experiment(EXPERIMENT)
     # Recording takes no disk that is waited for.
     scale = experiment.scale("quick")
     variant = choose_one("adaptive", machine_name(arch.name, page_size))
     plan = make_plan(experiment, scale, variants=[variant], cells=cells, repetitions=1)
-    backend = QemuBackend(arch, choose(arch), report)
+    backend = QemuBackend(arch, choose(arch))
     extras = tuple(scale.parameters.filesystems - {"ext4"})
-    kernel = build(KernelRequest(arch, variant.kernel, extras=extras, page_size=page_size), report)
+    kernel = build(KernelRequest(arch, variant.kernel, extras=extras, page_size=page_size))
     consoles = consoles_of(store_file())
     said = bytearray()
 
@@ -90,7 +87,7 @@ def _traces(
         if stream == 2:
             said.extend(data)
 
-    with backend.prepare(kernel, plan).boot(consoles) as session, report.task("recording", len(cells)) as task:
+    with backend.prepare(kernel, plan).boot(consoles) as session, working("recording", len(cells)) as task:
         for cell in cells:
             task.note(cell.label)
             command = experiment.command(cell, scale.parameters, seed, MOUNTED)

@@ -12,7 +12,7 @@ from foliolab import apt, process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError, MissingTool, require_known
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, sha256
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 _SOURCES = GUEST / "stores"
 
@@ -50,14 +50,14 @@ _GO_HINT = ("vendor/go.etcd.io/bbolt/bolt_unix.go", "\terr = unix.Madvise(b, sys
 """Where bbolt asks for no readahead, whether its user wants that or not."""
 
 
-def drivers(arch: Architecture, store: str, report: Reporter) -> dict[str, Path]:
+def drivers(arch: Architecture, store: str) -> dict[str, Path]:
     """The drivers of a store as static executables for ``arch``: name -> path. Cached by all that goes in.
 
     The one of bbolt always gives bbolt's hint, and has a second one beside it that never does. UsageError for a
     store that is unknown; MissingTool, BuildError, or whatever stops the fetching of the engine.
     """
     require_known("There is no driver for a store", [store], _STORES)
-    return _STORES[store](arch, report)
+    return _STORES[store](arch)
 
 
 @dataclass(frozen=True)
@@ -71,30 +71,30 @@ class _Library:
     """That the archives need of the C library."""
 
 
-def _lmdb(arch: Architecture, report: Reporter) -> dict[str, Path]:
-    return _c_driver(arch, "lmdb", _debian_library(arch, "liblmdb-dev", "liblmdb.a", (), report), report)
+def _lmdb(arch: Architecture) -> dict[str, Path]:
+    return _c_driver(arch, "lmdb", _debian_library(arch, "liblmdb-dev", "liblmdb.a", ()))
 
 
-def _sqlite(arch: Architecture, report: Reporter) -> dict[str, Path]:
-    library = _debian_library(arch, "libsqlite3-dev", "libsqlite3.a", ("-lm", "-ldl"), report)
-    return _c_driver(arch, "sqlite", library, report)
+def _sqlite(arch: Architecture) -> dict[str, Path]:
+    library = _debian_library(arch, "libsqlite3-dev", "libsqlite3.a", ("-lm", "-ldl"))
+    return _c_driver(arch, "sqlite", library)
 
 
-def _mdbx(arch: Architecture, report: Reporter) -> dict[str, Path]:
-    source = _mdbx_source(report)
+def _mdbx(arch: Architecture) -> dict[str, Path]:
+    source = _mdbx_source()
     compiler, version = process.compiler(arch)
 
     def make(partial: Path) -> None:
-        with report.task(f"compiling libmdbx for {arch.name}"):
+        with working(f"compiling libmdbx for {arch.name}"):
             argv = [compiler, *_MDBX_FLAGS, "-c", str(source / "mdbx.c"), "-o", str(partial / "mdbx.o")]
             process.run(argv, BuildError)
 
     key = digest([arch.name, version, *_MDBX_FLAGS, *_MDBX_HASHES.values()])
     built = made_once(_cache("libmdbx"), key, make)
-    return _c_driver(arch, "mdbx", _Library(source, (built / "mdbx.o",), key), report)
+    return _c_driver(arch, "mdbx", _Library(source, (built / "mdbx.o",), key))
 
 
-def _bbolt(arch: Architecture, report: Reporter) -> dict[str, Path]:
+def _bbolt(arch: Architecture) -> dict[str, Path]:
     compiler = process.tool("go")
     # No other version of Go than this one, and no workspace around our cache.
     env = os.environ | {
@@ -111,7 +111,7 @@ def _bbolt(arch: Architecture, report: Reporter) -> dict[str, Path]:
     def make(partial: Path) -> None:
         tree = partial / "source"
         shutil.copytree(sources, tree)
-        with report.task(f"fetching bbolt and compiling it for {arch.name}"):
+        with working(f"fetching bbolt and compiling it for {arch.name}"):
             process.run([compiler, "mod", "download", *_GO_MODULES], LabError, cwd=tree, env=env)
             process.run([compiler, "mod", "vendor"], LabError, cwd=tree, env=env)
             _go_build(compiler, tree, partial / "bbolt", "own", env)
@@ -139,7 +139,7 @@ def _take_out(path: Path, words: str) -> None:
     path.write_text(text.replace(words, ""))
 
 
-_STORES: dict[str, Callable[[Architecture, Reporter], dict[str, Path]]] = {
+_STORES: dict[str, Callable[[Architecture], dict[str, Path]]] = {
     "lmdb": _lmdb,
     "mdbx": _mdbx,
     "sqlite": _sqlite,
@@ -151,12 +151,12 @@ def _cache(name: str) -> Path:
     return cache_directory() / "stores" / name
 
 
-def _c_driver(arch: Architecture, name: str, library: _Library, report: Reporter) -> dict[str, Path]:
+def _c_driver(arch: Architecture, name: str, library: _Library) -> dict[str, Path]:
     compiler, version = process.compiler(arch)
     sources = [_SOURCES / "driver.h", _SOURCES / f"{name}.c"]
 
     def make(partial: Path) -> None:
-        with report.task(f"compiling a driver for {name}"):
+        with working(f"compiling a driver for {name}"):
             argv = [compiler, *_FLAGS, f"-I{library.include}", "-o", str(partial / name), str(sources[1])]
             process.run([*argv, *map(str, library.archives), *library.flags], BuildError)
 
@@ -164,11 +164,9 @@ def _c_driver(arch: Architecture, name: str, library: _Library, report: Reporter
     return {name: made_once(_cache(name), key, make) / name}
 
 
-def _debian_library(
-    arch: Architecture, package: str, archive: str, flags: tuple[str, ...], report: Reporter
-) -> _Library:
+def _debian_library(arch: Architecture, package: str, archive: str, flags: tuple[str, ...]) -> _Library:
     """A library that a Debian package has as a static archive."""
-    fetched = apt.fetch(arch, (package,), report)
+    fetched = apt.fetch(arch, (package,))
     (found,) = (each for each in fetched if each.file.name.startswith(f"{package}_"))
 
     def make(partial: Path) -> None:
@@ -181,14 +179,14 @@ def _debian_library(
     return _Library(tree / "usr/include", archives, found.hash, flags)
 
 
-def _mdbx_source(report: Reporter) -> Path:
+def _mdbx_source() -> Path:
     """The directory of libmdbx's C source, which a crate for Rust brings along."""
 
     def make(partial: Path) -> None:
         fetcher = cargo()
         (partial / "Cargo.toml").write_text(_MANIFEST)
         (partial / "nothing.rs").touch()
-        with report.task(f"fetching the crate {_MDBX_CRATE} {_MDBX_VERSION}"):
+        with working(f"fetching the crate {_MDBX_CRATE} {_MDBX_VERSION}"):
             process.run([fetcher, "vendor", "--quiet"], LabError, cwd=partial)
         source = partial / "vendor" / _MDBX_CRATE / "libmdbx"
         _verify(source, _MDBX_HASHES)

@@ -9,7 +9,7 @@ from foliolab.errors import BuildError, LabError
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once
 from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import BASE_VERSION
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 _SOURCES = [GUEST / "stores" / name for name in ("driver.h", "git.c")]
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-static", "-std=gnu11")
@@ -32,17 +32,17 @@ _LAYOUT = "1"
 """To be raised when the same source is to make another repository."""
 
 
-def repository(report: Reporter) -> Path:
+def repository() -> Path:
     """What a disk with the repository holds, in a directory of the cache that is named by a hash of its origin.
 
     The repository is in data/repository, the number of its blobs in records, and their names in oids, each with a
     zero byte behind it. MissingTool without git.
     """
     version = process.git(LabError, "--version")
-    source = from_debian(BASE_VERSION, report)
+    source = from_debian(BASE_VERSION)
 
     def make(partial: Path) -> None:
-        with report.task("making a git repository of a part of the kernel's source, in minutes"):
+        with working("making a git repository of a part of the kernel's source, in minutes"):
             names = _filled(partial / "data/repository", source.tree)
             (partial / "oids").write_text("".join(f"{name}\0" for name in names))
             (partial / "records").write_text(f"{len(names)}\n")
@@ -50,13 +50,13 @@ def repository(report: Reporter) -> Path:
     return made_once(cache_directory() / "stores/git", digest([_LAYOUT, source.identity, version, *_PARTS]), make)
 
 
-def drivers(arch: Architecture, report: Reporter) -> dict[str, Path]:
+def drivers(arch: Architecture) -> dict[str, Path]:
     """The driver for ``arch``, which knows the blobs of ``repository``: name -> path. Cached by all that goes in."""
     compiler, version = process.compiler(arch)
-    names = repository(report)
+    names = repository()
 
     def make(partial: Path) -> None:
-        with report.task("compiling a driver for git"):
+        with working("compiling a driver for git"):
             argv = [compiler, *_FLAGS, "-o", str(partial.resolve() / "git"), str(_SOURCES[1])]
             process.run(argv, BuildError, cwd=names)
 

@@ -11,7 +11,7 @@ from foliolab.arch import Architecture
 from foliolab.disks.userland import Selection, Userland
 from foliolab.errors import BuildError, LabError
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, sha256
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 _SOURCES = GUEST / "stores" / "lucene"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
@@ -48,20 +48,20 @@ _SUITE = "trixie"
 """The first release of Debian with a Java for Lucene 10."""
 
 
-def root(arch: Architecture, report: Reporter) -> Userland:
+def root(arch: Architecture) -> Userland:
     """The root directory for Lucene and for git, whose programs are in /usr/bin; Lucene's driver is /src/lucene.
 
     MissingTool without mvn or a Java to compile with.
     """
-    return Userland.selected(arch, Selection(_PACKAGES, (programs(report),), _SETTLE, _SUITE), report)
+    return Userland.selected(arch, Selection(_PACKAGES, (programs(),), _SETTLE, _SUITE))
 
 
-def programs(report: Reporter) -> Path:
+def programs() -> Path:
     """A directory of the cache with all that the driver consists of, whatever the architecture."""
     sources = sorted(path for path in _SOURCES.iterdir() if path.is_file())
 
     def make(partial: Path) -> None:
-        with report.task(f"fetching Lucene {_LUCENE.version} and compiling a driver for it"):
+        with working(f"fetching Lucene {_LUCENE.version} and compiling a driver for it"):
             library, compiler = (_fetch(jar, partial) for jar in (_LUCENE, _COMPILER))
             _compile(compiler, library, partial)
             compiler.unlink()

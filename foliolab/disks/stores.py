@@ -14,7 +14,6 @@ from foliolab.disks.userland import Userland
 from foliolab.errors import require_known
 from foliolab.files import GUEST, cache_directory, digest, digest_files
 from foliolab.process import tool
-from foliolab.progress import Reporter
 from foliolab.vm.disk import publish, written_by_guest
 from foliolab.vm.guest import Disk, GuestConfig
 from foliolab.vm.tree import mke2fs
@@ -69,14 +68,14 @@ class StoreDisk:
     def path(self) -> Path:
         return cache_directory().resolve() / "stores" / f"{self.arch.name}-{self.store}-{self.hash}.img"
 
-    def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
+    def prepare(self, guest: GuestConfig) -> Disk:
         """The disk to give to a guest, made first if the cache does not have it.
 
         ``guest`` is the configuration of a guest that can mount it; its own disks are ignored.
         """
         text = f"making a disk: {self.arch.name} database of {self.store}"
-        root = (self.root.prepare(guest, report),) if self.root and not self.path.exists() else ()
-        publish(self.path, text, lambda place: self._make(place, guest, root), report)
+        root = (self.root.prepare(guest),) if self.root and not self.path.exists() else ()
+        publish(self.path, text, lambda place: self._make(place, guest, root))
         return Disk(self.path, "raw")
 
     def _make(self, place: Path, guest: GuestConfig, root: tuple[Disk, ...]) -> Path:
@@ -104,10 +103,10 @@ class StoreDisk:
             (tree / "data").mkdir()
 
 
-def prepare(stores: Sequence[StoreDisk], guest: GuestConfig, report: Reporter) -> list[Disk]:
+def prepare(stores: Sequence[StoreDisk], guest: GuestConfig) -> list[Disk]:
     """The disks of a guest that works with ``stores``: theirs, then the root directory that some of them need."""
     roots = {store.root for store in stores if store.root}
-    return [store.prepare(guest, report) for store in stores] + [root.prepare(guest, report) for root in roots]
+    return [store.prepare(guest) for store in stores] + [root.prepare(guest) for root in roots]
 
 
 def mounts(stores: Sequence[StoreDisk], guest: GuestConfig) -> list[list[str]]:
@@ -132,7 +131,7 @@ _RECORDS = 100_000
 
 
 @cache
-def store_disk(arch: Architecture, name: str, report: Reporter) -> StoreDisk:
+def store_disk(arch: Architecture, name: str) -> StoreDisk:
     """The disk of a store, not made yet; its engine is fetched and compiled first if the cache does not have it.
 
     UsageError for a store that is not there.
@@ -140,10 +139,10 @@ def store_disk(arch: Architecture, name: str, report: Reporter) -> StoreDisk:
     require_known("There is no store", [name], STORES)
     match name:
         case "lucene":
-            return StoreDisk(arch, name, {}, records=_RECORDS, root=lucene.root(arch, report))
+            return StoreDisk(arch, name, {}, records=_RECORDS, root=lucene.root(arch))
         case "git":
-            repository = git.repository(report)
-            root = lucene.root(arch, report)
-            return StoreDisk(arch, name, git.drivers(arch, report), repository, root=root)
+            repository = git.repository()
+            root = lucene.root(arch)
+            return StoreDisk(arch, name, git.drivers(arch), repository, root=root)
         case _:
-            return StoreDisk(arch, name, engines.drivers(arch, name, report), records=_RECORDS)
+            return StoreDisk(arch, name, engines.drivers(arch, name), records=_RECORDS)

@@ -16,7 +16,7 @@ from foliolab.files import GUEST, cache_directory, digest, digest_files, write_a
 from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.source import Source
-from foliolab.progress import Reporter
+from foliolab.progress import working
 from foliolab.vm.disk import Filesystem, publish, written_by_guest
 from foliolab.vm.guest import Disk, GuestConfig
 from foliolab.vm.tree import make_ext4, require_directory
@@ -73,10 +73,10 @@ class Userland:
     selection: Selection = SELECTIONS["userland"]
 
     @classmethod
-    def selected(cls, arch: Architecture, selection: Selection, report: Reporter) -> "Userland":
+    def selected(cls, arch: Architecture, selection: Selection) -> "Userland":
         """What it is made of; fetched first if the cache does not have it."""
-        packages = fetch(arch, selection.packages, report, selection.suite)
-        return cls(arch, packages, from_debian(BASE_VERSION, report), selection)
+        packages = fetch(arch, selection.packages, selection.suite)
+        return cls(arch, packages, from_debian(BASE_VERSION), selection)
 
     @property
     def hash(self) -> str:
@@ -89,13 +89,13 @@ class Userland:
     def path(self) -> Path:
         return cache_directory().resolve() / "userlands" / f"{self.arch.name}-{self.hash}.img"
 
-    def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
+    def prepare(self, guest: GuestConfig) -> Disk:
         """The disk to give to a guest, made first if the cache does not have it.
 
         ``guest`` is the configuration of a guest that can mount it; its own disks are ignored.
         """
         text = f"making a disk: {self.arch.name} programs from {len(self.packages)} Debian packages"
-        publish(self.path, text, lambda place: self._make(place, guest), report)
+        publish(self.path, text, lambda place: self._make(place, guest))
         return Disk(self.path, "raw")
 
     def _make(self, place: Path, guest: GuestConfig) -> Path:
@@ -181,8 +181,8 @@ class Packages:
 
     filesystem: ClassVar[Filesystem] = "xfs"
 
-    def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
-        return Userland.selected(arch, Selection((*self.names, *_ALWAYS), (), ()), report).prepare(guest, report)
+    def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path) -> Disk:
+        return Userland.selected(arch, Selection((*self.names, *_ALWAYS), (), ())).prepare(guest)
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,9 @@ class Directory:
     def __post_init__(self) -> None:
         require_directory(self.place, "--root")
 
-    def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
+    def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path) -> Disk:
         path = scratch / "root.img"
-        with report.task(f"making a disk: ext4, a copy of {self.place}"):
+        with working(f"making a disk: ext4, a copy of {self.place}"):
             make_ext4(path, None, self.place)
         return Disk(path, "raw")
 

@@ -23,7 +23,7 @@ from foliolab.kernel.series import applied, parts_of
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.process import compiler
-from foliolab.progress import Reporter
+from foliolab.progress import say, working
 
 _CACHED = (
     *("kernels", "build", "sources", "headers", "modules", "guest", "images", "images-of-disks", "stand-ins"),
@@ -119,7 +119,7 @@ def has_our_code(source: Source, changed: Mapping[str, bytes | None]) -> bool:
     return changed.get(_OUR_FILE) is not None or source.read(_OUR_FILE) is not None
 
 
-def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
+def build(request: KernelRequest) -> BuiltKernel:
     """The kernel asked for: from the cache, or built, incrementally where one like it was built before.
 
     Raises UnknownKernel, SourceError, HookError, SeriesError, ConfigError or BuildError.
@@ -128,21 +128,21 @@ def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
     if timed_disk.EXTRA in request.extras:
         timed_disk.check_names([name.text])
     if name.image:
-        return _packaged(request, name, report)
-    with _gathered(request, report) as inputs:
+        return _packaged(request, name)
+    with _gathered(request) as inputs:
         if found := _found(inputs):
             return found
-        with build_lock(report):
+        with build_lock():
             if found := _found(inputs):
                 return found
             with full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
-                tree = _configure(inputs, report)
+                tree = _configure(inputs)
                 title = f"Building Linux {inputs.source.version}, {inputs.name}"
-                _make(inputs, tree, ["default", "kernel"], title, report)
+                _make(inputs, tree, ["default", "kernel"], title)
                 return _published(inputs.hash, lambda place: _take(inputs, place))
 
 
-def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> BuiltKernel:
+def _packaged(request: KernelRequest, name: KernelName) -> BuiltKernel:
     """A kernel that is not built: from the cache, or unpacked from its package."""
     arch = request.arch
     if request.profile != "lab":
@@ -155,42 +155,42 @@ def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> Bui
         raise UsageError("Debian's kernels are taken with the smallest pages of their architecture.")
 
     def make(partial: Path) -> None:
-        with report.task(f"Unpacking {name.text}"):
+        with working(f"Unpacking {name.text}"):
             release, version = debian_kernel.unpacked(packages, arch, partial)
         description = {"release": release, "version": version, "packaged": True, "name": name.text}
         description |= {"arch": arch.name, "page_size": request.page_size, "profile": "lab", "ours": False}
         write_atomic(partial / "kernel.json", json.dumps(description, indent=1))
 
-    packages = debian_kernel.fetched(name.image, arch, report, newest=request.newest)
+    packages = debian_kernel.fetched(name.image, arch, newest=request.newest)
     found = replace(_published(debian_kernel.identity(packages), make), name=name.text)
     if timed_disk.EXTRA in request.extras:
-        disk = timed_disk.built(found.release, arch, report)
+        disk = timed_disk.built(found.release, arch)
         found = replace(found, hash=digest([found.hash, disk.parent.name]), disk_module=disk)
     if name.module:
-        ours = module.built(found.release, arch, report)
+        ours = module.built(found.release, arch)
         found = replace(found, hash=digest([found.hash, ours.parent.name]), module=ours)
     return found
 
 
-def clean(report: Reporter) -> None:
+def clean() -> None:
     """Empty the cache of all that is made again when it is wanted."""
-    with package_lock(report), build_lock(report):
+    with package_lock(), build_lock():
         for name in _CACHED:
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
 
 
-def package_lock(report: Reporter) -> AbstractContextManager[None]:
+def package_lock() -> AbstractContextManager[None]:
     """One build of packages at a time; it may take hours, and lets other builds pass: its source trees are its own."""
     waiting = "Packages are being built; waiting for them."
-    return locked(cache_directory() / "packages.lock", lambda: report.say(waiting))
+    return locked(cache_directory() / "packages.lock", lambda: say(waiting))
 
 
 @contextmanager
-def _gathered(request: KernelRequest, report: Reporter) -> Iterator[_Inputs]:
+def _gathered(request: KernelRequest) -> Iterator[_Inputs]:
     """The inputs, of which none changes before the end of the block."""
     name = parse_name(request.kernel)
     _, version = compiler(request.arch)
-    with held(name, report, newest=request.newest) as source:
+    with held(name, newest=request.newest) as source:
         changed = applied(source, name.series)
         if timed_disk.EXTRA in request.extras:
             changed = timed_disk.with_driver(source, changed)
@@ -203,17 +203,17 @@ def _found(inputs: _Inputs) -> BuiltKernel | None:
     return found and replace(found, name=inputs.kernel.text)
 
 
-def _configure(inputs: _Inputs, report: Reporter) -> Path:
+def _configure(inputs: _Inputs) -> Path:
     """Configure, check against the fragments, and return the source tree."""
     tree = working_tree(inputs.source, inputs.kernel.tree, inputs.changed)
     # tuxmake keeps a .config that exists, so a changed fragment would go unseen.
     (inputs.directory / ".config").unlink(missing_ok=True)
-    _make(inputs, tree, ["config"], f"Configuring {inputs.name}", report)
+    _make(inputs, tree, ["config"], f"Configuring {inputs.name}")
     config.check(inputs.options, (inputs.directory / ".config").read_text())
     return tree
 
 
-def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: Reporter) -> None:
+def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str) -> None:
     """Make targets of tuxmake's from a source tree."""
     directory, arch = inputs.directory, inputs.request.arch
     fragment = directory / "options.config"
@@ -225,7 +225,7 @@ def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: R
         # allnoconfig takes the options it is given and leaves everything else off.
         "--kconfig", "allnoconfig", "--environment", f"KCONFIG_ALLCONFIG={fragment}", *targets,
     ]  # fmt: skip
-    run_make(command, directory, targets[0], title, report)
+    run_make(command, directory, targets[0], title)
 
 
 def _published(key: str, make: Callable[[Path], None]) -> BuiltKernel:

@@ -19,7 +19,6 @@ from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.process import require, run, tool
-from foliolab.progress import Reporter
 
 _DEBIAN = "debian:"
 
@@ -38,9 +37,7 @@ esac
 """What the package of a kernel does last when it is removed."""
 
 
-def build_packages(
-    kernel: str, directory: Path, report: Reporter, *, base: str, modules: Path | None
-) -> tuple[Path, ...]:
+def build_packages(kernel: str, directory: Path, *, base: str, modules: Path | None) -> tuple[Path, ...]:
     """Put packages of a kernel, and of headers for modules, into ``directory``, which is made if it is not there.
 
     ``base`` is the configuration: a file, or "debian:" with a release or a version of Linux; "" is Debian's for the
@@ -57,13 +54,13 @@ def build_packages(
     require("deb")
     tool("cpio")
     loaded = _listed(modules) if modules else None
-    with held(name, report) as source:
-        options = _base(base, source, report)
+    with held(name) as source:
+        options = _base(base, source)
         with full_disk_named(directory):
             directory.mkdir(parents=True, exist_ok=True)  # to learn now, and not in an hour, that this is impossible
         changed = applied(source, name.series)
         wanted = _wanted(options, source, name, ours=has_our_code(source, changed))
-        with package_lock(report):
+        with package_lock():
             tree = working_tree(source, f"packages-{name.tree}", changed)
             # What differs in little shares it, and is an incremental build.
             chosen = f"{stem(base) or 'own'}{'-trimmed' if modules else ''}"
@@ -71,9 +68,9 @@ def build_packages(
             place = cache_directory() / "build" / home
             objects = place / "objects"
             with full_disk_named(place), unfinished_swept(objects):
-                _configure(objects, tree, options | wanted, loaded, report)
+                _configure(objects, tree, options | wanted, loaded)
                 config.check(config.text(wanted), (objects / ".config").read_text())
-                _make_packages(objects, tree, f"Building packages of Linux {source.version}, {name.text}", report)
+                _make_packages(objects, tree, f"Building packages of Linux {source.version}, {name.text}")
                 for image in place.glob(f"{_IMAGE}*.deb"):
                     _complete(image)
             return _published(place, directory)
@@ -91,7 +88,7 @@ def _listed(file: Path) -> str:
     return text
 
 
-def _base(chosen: str, source: Source, report: Reporter) -> dict[str, str]:
+def _base(chosen: str, source: Source) -> dict[str, str]:
     """The options of the configuration that was chosen."""
     if chosen and not chosen.startswith(_DEBIAN):
         try:
@@ -102,7 +99,7 @@ def _base(chosen: str, source: Source, report: Reporter) -> dict[str, str]:
             raise UsageError(f"--config: {chosen} is no kernel configuration, nor {_DEBIAN} and a release, such as 13.")
         return options
     release = chosen.removeprefix(_DEBIAN) or ".".join(map(str, config.numbers(source.version)))
-    return config.parse(build(KernelRequest(NATIVE, f"image:{_DEBIAN}{release}"), report).config.read_text())
+    return config.parse(build(KernelRequest(NATIVE, f"image:{_DEBIAN}{release}")).config.read_text())
 
 
 def _wanted(base: Mapping[str, str], source: Source, name: KernelName, *, ours: bool) -> dict[str, str]:
@@ -115,18 +112,18 @@ def _wanted(base: Mapping[str, str], source: Source, name: KernelName, *, ours: 
     return {"CONFIG_LOCALVERSION": f'"-foliolab{suffix}"'} | config.known(wanted, source.version, ours)
 
 
-def _configure(objects: Path, tree: Path, options: Mapping[str, str], loaded: str | None, report: Reporter) -> None:
+def _configure(objects: Path, tree: Path, options: Mapping[str, str], loaded: str | None) -> None:
     write_atomic(objects / ".config", config.text(options))
     make = [tool("make"), "--silent", "-C", str(tree), f"O={objects}"]
-    run_make([*make, "olddefconfig"], objects, "config", "Configuring", report)
+    run_make([*make, "olddefconfig"], objects, "config", "Configuring")
     if loaded is not None:
         write_atomic(objects / "loaded", loaded)
         # What becomes visible by leaving modules out is answered with its default.
         command = ["/bin/sh", "-c", 'yes "" | "$@"', "sh", *make, f"LSMOD={objects / 'loaded'}", "localmodconfig"]
-        run_make(command, objects, "modules", "Leaving out modules that are not listed", report)
+        run_make(command, objects, "modules", "Leaving out modules that are not listed")
 
 
-def _make_packages(objects: Path, tree: Path, title: str, report: Reporter) -> None:
+def _make_packages(objects: Path, tree: Path, title: str) -> None:
     for package in objects.parent.glob("*.deb"):
         package.unlink()
     command = [
@@ -135,7 +132,7 @@ def _make_packages(objects: Path, tree: Path, title: str, report: Reporter) -> N
         # What packages that takes was looked at before, and by the programs that they bring.
         "DPKG_FLAGS=-d", "KDEB_CHANGELOG_DIST=unstable", "bindeb-pkg",
     ]  # fmt: skip
-    run_make(command, objects, "packages", title, report)
+    run_make(command, objects, "packages", title)
 
 
 def _complete(package: Path) -> None:

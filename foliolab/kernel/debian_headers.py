@@ -18,7 +18,7 @@ from foliolab.kernel.debian_source import SUITES
 from foliolab.kernel.make import first_error
 from foliolab.process import compiler as compiler_of
 from foliolab.process import process_group, run, tool
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 _LEFT_OUT = ("DEBUG_INFO", "DEBUG_INFO_BTF_MODULES")
 """Options that only make the module larger, and want a program that compilers do not bring."""
@@ -41,21 +41,21 @@ class Headers:
     """What belongs to this one: configuration, versions of symbols."""
 
 
-def headers(release: str, arch: Architecture, report: Reporter) -> Headers:
+def headers(release: str, arch: Architecture) -> Headers:
     """Headers of the kernel of which ``uname -r`` prints ``release``, in the cache.
 
     UsageError for an architecture that is not this machine's; LabError if no suite of Debian has them any more.
     """
     if arch is not NATIVE:
         raise UsageError(f"Debian's tools for modules of {arch.name} run on {arch.name} only.")
-    packages = _packages(release, report)
+    packages = _packages(release)
     key = digest_files(packages, packages[0].parent)
 
     def make(partial: Path) -> None:
-        with report.task(f"Unpacking headers of {release}"):
+        with working(f"Unpacking headers of {release}"):
             for package in packages:
                 unpack(package, partial)
-            _make_tools_run(partial, report)
+            _make_tools_run(partial)
 
     tree = made_once(cache_directory() / "headers", key, make)
     build = tree / f"usr/src/linux-headers-{release}"
@@ -65,11 +65,11 @@ def headers(release: str, arch: Architecture, report: Reporter) -> Headers:
     return Headers(key, common, build)
 
 
-def _packages(release: str, report: Reporter) -> list[Path]:
+def _packages(release: str) -> list[Path]:
     """The package files: the headers, those of all flavours, and the tools."""
 
     def make(partial: Path) -> None:
-        with report.task(f"Fetching Debian's headers of {release}"), Downloads(partial, SUITES) as packages:
+        with working(f"Fetching Debian's headers of {release}"), Downloads(partial, SUITES) as packages:
             file = packages.bring(re.escape(f"linux-headers-{release}"), f"linux-headers-{release}")
             needs = package_field(file, "Depends")
             for name in re.findall(r"\blinux-(?:headers-[\w.+~-]+-common|kbuild-[\w.+~-]+)", needs):
@@ -79,7 +79,7 @@ def _packages(release: str, report: Reporter) -> list[Path]:
     return sorted(home.glob("*.deb"))
 
 
-def _make_tools_run(tree: Path, report: Reporter) -> None:
+def _make_tools_run(tree: Path) -> None:
     """Put a script before each program that wants a newer C library than this machine has."""
     programs = [path for path in tree.glob("usr/lib/linux-kbuild-*/**/*") if _wants_newer_library(path)]
     if not programs:
@@ -87,7 +87,7 @@ def _make_tools_run(tree: Path, report: Reporter) -> None:
     libraries = tree / "libraries"
     libraries.mkdir()
     with tempfile.TemporaryDirectory(dir=tree) as scratch:
-        for package in fetch(NATIVE, _LIBRARIES, report, _LIBRARIES_SUITE):
+        for package in fetch(NATIVE, _LIBRARIES, _LIBRARIES_SUITE):
             unpack(package.file, Path(scratch))
         for file in Path(scratch).glob("usr/lib*/**/*.so*"):
             if not (file.is_symlink() and file.readlink().name == file.name):
@@ -113,22 +113,20 @@ def _wants_newer_library(path: Path) -> bool:
     return content.startswith(b"\x7fELF") and max(wanted, default=0) > int(platform.libc_ver()[1].split(".")[1])
 
 
-def built_module(
-    module: str, sources: Mapping[str, Path], code: str, release: str, arch: Architecture, report: Reporter
-) -> Path:
+def built_module(module: str, sources: Mapping[str, Path], code: str, release: str, arch: Architecture) -> Path:
     """A module for the kernel of which ``uname -r`` prints ``release``, from the cache or built.
 
     ``module`` is the name of the file, which begins with its place in the order of loading: "99-name.ko". ``sources``
     is what it is made of: name -> file; and ``code`` a hash of that. The name of the directory is a hash over the code,
     the kernel's headers, and the compiler. Raises BuildError, with the compiler's first complaint.
     """
-    found = headers(release, arch, report)
+    found = headers(release, arch)
     compiler, version = compiler_of(arch)
 
     def make(partial: Path) -> None:
         source = partial / "source"
         copy_sources(sources, source)
-        with report.task(f"Building {module} for {release}"):
+        with working(f"Building {module} for {release}"):
             compiled(source, found, compiler)
         (source / module.partition("-")[2]).rename(partial / module)
         shutil.rmtree(source)

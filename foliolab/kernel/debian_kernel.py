@@ -14,7 +14,7 @@ from foliolab.errors import SourceError
 from foliolab.files import cache_directory, digest, digest_files, made_once
 from foliolab.kernel.debian_source import SUITES
 from foliolab.kernel.name import RELEASES
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 _NEEDED = ("virtio_pci", "virtio_blk", "virtio_console", "ext4")
 """Modules without which a guest of the lab does not work."""
@@ -36,7 +36,7 @@ def package_name(version: str, arch: Architecture) -> str:
     return rf"linux-image-{number}\.\d+(-\d+)?([+~][a-z]+\d+)*-{arch.debian}"
 
 
-def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool = False) -> tuple[Path, ...]:
+def fetched(version: str, arch: Architecture, *, newest: bool = False) -> tuple[Path, ...]:
     """The package files, in the cache, the kernel's own first.
 
     What was fetched once stays until ``newest`` asks again. Newer kernels have the image and the modules in packages of
@@ -44,7 +44,7 @@ def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool 
     """
 
     def make(partial: Path) -> None:
-        with report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
+        with working(f"Fetching Debian's kernel {version} for {arch.name}"):
             _fetch(version, arch, partial)
 
     home = made_once(cache_directory() / "packages", f"kernel-{version}-{arch.name}", make, anew=newest)

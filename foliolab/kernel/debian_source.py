@@ -10,7 +10,7 @@ from foliolab.errors import SourceError
 from foliolab.files import emptied, locked, write_atomic
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.source import Source, sources, unpacked, version_of
-from foliolab.progress import Reporter
+from foliolab.progress import say, working
 
 SUITES = (
     "",
@@ -26,20 +26,20 @@ SUITES = (
 """Where to look, in this order; first what this machine uses. By name: mirrors are slow to move "stable" on."""
 
 
-def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Source:
+def from_debian(version: str, *, newest: bool = False) -> Source:
     """The source of linux-source-``version``.
 
     What was fetched once stays the base until ``newest`` asks apt again, so that no upgrade changes measurements.
     """
     note = sources() / ("debian.json" if version == BASE_VERSION else f"debian-{version}.json")
     package = f"linux-source-{version}"
-    with locked(note.with_suffix(".lock"), lambda: report.say(f"waiting for another process to fetch {package}")):
+    with locked(note.with_suffix(".lock"), lambda: say(f"waiting for another process to fetch {package}")):
         if not newest and (found := _noted(note)):
             return found
         with emptied(note.with_suffix(".fetching")) as scratch:
-            with report.task(f"Fetching Debian's {package}"):
+            with working(f"Fetching Debian's {package}"):
                 tarball = _fetch(package, scratch)
-            source = unpacked(tarball, report)
+            source = unpacked(tarball)
         write_atomic(note, json.dumps({"home": source.home.name}))
     return source
 

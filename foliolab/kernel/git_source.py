@@ -14,7 +14,7 @@ from foliolab.errors import SourceError, UnknownKernel
 from foliolab.files import digest, full_disk_named
 from foliolab.kernel.source import Source, sources, version_in
 from foliolab.process import git
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 
 def is_git_tree(tree: Path) -> bool:
@@ -45,7 +45,7 @@ class Repository:
         directory, common = map(Path, found.decode().splitlines())
         return cls(place, directory, common, sources() / f"git-{digest([str(common)])}")
 
-    def source(self, ref: str, report: Reporter) -> Source:
+    def source(self, ref: str) -> Source:
         """The tree of a ref, or without one the working tree as it stands, which comes into the cache if it is wanted.
 
         As it stands means with all that is not ignored, committed or not. Who wants that, or the tree of the source,
@@ -56,7 +56,7 @@ class Repository:
             version = version_in(self._git("show", f"{tree}:Makefile"), str(self.place))
         except SourceError:
             raise SourceError(f"{self.place} is not a kernel tree: it has no Makefile that names a version.") from None
-        return _GitSource(self.home / "pristine", version, tree[:16], self, tree, report)
+        return _GitSource(self.home / "pristine", version, tree[:16], self, tree)
 
     def check_out(self, tree: str, place: Path) -> None:
         """Bring ``place`` to a tree."""
@@ -138,11 +138,10 @@ class _GitSource(Source):
     repository: Repository = field(compare=False)
     object: str
     """By which git knows it."""
-    report: Reporter = field(compare=False)
 
     def read(self, file: str) -> bytes | None:
         return self.repository.file(self.object, file)
 
     def _bring(self) -> None:
-        with full_disk_named(self.home), self.report.task(f"Taking the files of {self.repository.place}"):
+        with full_disk_named(self.home), working(f"Taking the files of {self.repository.place}"):
             self.repository.check_out(self.object, self.place)

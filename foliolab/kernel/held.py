@@ -12,11 +12,11 @@ from foliolab.kernel.git_source import Repository, is_git_tree
 from foliolab.kernel.name import KernelName
 from foliolab.kernel.source import Source, sources, unpacked, version_of
 from foliolab.process import run, tool
-from foliolab.progress import Reporter
+from foliolab.progress import say, working
 
 
 @contextmanager
-def held(name: KernelName, report: Reporter, *, newest: bool = False) -> Iterator[Source]:
+def held(name: KernelName, *, newest: bool = False) -> Iterator[Source]:
     """The tree that a name says, without its series; nobody else changes it before the end of the block.
 
     One tree in the cache follows the user's, from ref to ref or edit to edit. What is built from it has to be
@@ -25,21 +25,21 @@ def held(name: KernelName, report: Reporter, *, newest: bool = False) -> Iterato
     if name.image:
         raise UsageError(f"{name.text} is a kernel that Debian has built, and has no source here.")
     if name.debian:
-        yield from_debian(name.debian, report, newest=newest)
+        yield from_debian(name.debian, newest=newest)
     elif name.path.is_file():
-        yield unpacked(name.path, report)
+        yield unpacked(name.path)
     else:
         repository = Repository.at(name.path) if name.ref or is_git_tree(name.path) else None
         home = repository.home if repository else sources() / f"tree-{digest([str(name.path)])}"
-        with locked(home / "lock", lambda: report.say(f"Another build of {name.path} is running; waiting for it.")):
-            yield _followed(name, repository, home, report)
+        with locked(home / "lock", lambda: say(f"Another build of {name.path} is running; waiting for it.")):
+            yield _followed(name, repository, home)
 
 
-def _followed(name: KernelName, repository: Repository | None, home: Path, report: Reporter) -> Source:
+def _followed(name: KernelName, repository: Repository | None, home: Path) -> Source:
     """The user's tree, of which the copy in ``home`` is brought to what it is now."""
     without = ", without what is not committed" if name.ref and repository and repository.has_changes() else ""
-    with full_disk_named(home), report.task(f"Looking at {name.path}{without}"):
-        return repository.source(name.ref, report) if repository else _mirrored(name.path, home / "pristine")
+    with full_disk_named(home), working(f"Looking at {name.path}{without}"):
+        return repository.source(name.ref) if repository else _mirrored(name.path, home / "pristine")
 
 
 def _mirrored(tree: Path, pristine: Path) -> Source:

@@ -16,7 +16,6 @@ from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.series import Feature, Mail, bases, commits, ported, read_mail, read_series
 from foliolab.kernel.source import Source
 from foliolab.process import git
-from foliolab.progress import Reporter
 
 _REACH = 4
 """So many times as many commits as the series has are looked at for the first one of ours."""
@@ -36,18 +35,18 @@ class _Commit:
     """Path and content of all of these, after it."""
 
 
-def take_over(repository: Repository, tip: str, report: Reporter, kernel: Path = KERNEL) -> list[Path]:
+def take_over(repository: Repository, tip: str, kernel: Path = KERNEL) -> list[Path]:
     """Have kernel/patches and kernel/files say what the commits of ours up to ``tip`` do; returns what was written.
 
     They are known by their subjects. Nothing is written unless what is to be written makes the same commits. Raises
     SeriesError for a branch that is no series of ours, UnknownKernel and SourceError for what is no kernel in git.
     """
-    version = repository.source(tip, report).version
+    version = repository.source(tip).version
     features = read_series(version, kernel)
     place = repository.place
     run_of = _ours(place, tip, {read_mail(feature.patch).subject: feature for feature in features})
     branch = [_read(place, commit, feature) for commit, feature in run_of]
-    base = repository.source(f"{run_of[0][0]}^", report)
+    base = repository.source(f"{run_of[0][0]}^")
     wanted = _wanted(branch, base, features, kernel)
     with tempfile.TemporaryDirectory(prefix="foliolab-import-") as name:
         made = Path(name)

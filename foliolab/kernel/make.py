@@ -11,7 +11,7 @@ from pathlib import Path
 from foliolab.errors import BuildError, ConfigError, DiskFull
 from foliolab.files import cache_directory, locked
 from foliolab.process import error_line, process_group
-from foliolab.progress import Reporter
+from foliolab.progress import say, working
 
 _POLL_SECONDS = 1.0
 _SETTLED_SECONDS = 60
@@ -26,9 +26,9 @@ class MakeFailed(BuildError):
     """make ended by itself: what it made until then is whole."""
 
 
-def build_lock(report: Reporter) -> AbstractContextManager[None]:
+def build_lock() -> AbstractContextManager[None]:
     """One build at a time: two would only fight over the cores, and they share source trees."""
-    return locked(cache_directory() / "build.lock", lambda: report.say("Another build is running; waiting for it."))
+    return locked(cache_directory() / "build.lock", lambda: say("Another build is running; waiting for it."))
 
 
 @contextmanager
@@ -59,23 +59,23 @@ def unfinished_swept(directory: Path) -> Iterator[None]:
     stamp.unlink()
 
 
-def run_make(command: Sequence[str], directory: Path, name: str, title: str, report: Reporter) -> None:
+def run_make(command: Sequence[str], directory: Path, name: str, title: str) -> None:
     """Run a command that makes objects in ``directory``, its output in ``name``.log there, within ``unfinished_swept``.
 
     Raises BuildError with the first complaint, or DiskFull.
     """
     log = directory / f"{name}.log"
-    status, words = logged(command, directory, log, title, report)
+    status, words = logged(command, directory, log, title)
     if status:
         raise MakeFailed(f"{title} failed: {first_error(words)} (all of it: {log})")
 
 
-def logged(argv: Sequence[str], directory: Path, log: Path, title: str, report: Reporter) -> tuple[int, str]:
+def logged(argv: Sequence[str], directory: Path, log: Path, title: str) -> tuple[int, str]:
     """Run a command that makes objects in ``directory``; return its exit status and output, which ``log`` keeps.
 
     Within ``unfinished_swept``. Raises DiskFull, or BuildError if a signal ended it.
     """
-    with report.task(title) as task, log.open("wb") as output, process_group(argv, output) as child:
+    with working(title) as task, log.open("wb") as output, process_group(argv, output) as child:
         since = time.time()
         total, before, begun = _expected(directory), _objects(directory), time.monotonic()
         while child.poll() is None:

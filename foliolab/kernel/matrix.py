@@ -22,7 +22,6 @@ from foliolab.kernel.series import applied, bases, parts_of
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.process import run, tool
-from foliolab.progress import Reporter
 from foliolab.table import Place, Text, Texts, read_toml
 
 MATRIX = KERNEL / "config/matrix.toml"
@@ -106,7 +105,7 @@ class _Compilation:
         lists = {name: tuple(facts[name]) for name in ("objects", "complaints")}
         return TargetOutcome(self.target.name, self.kernel.text, facts["version"], **lists)
 
-    def run(self, tree: Path, report: Reporter) -> TargetOutcome:
+    def run(self, tree: Path) -> TargetOutcome:
         """Configure, compile, and keep the outcome. The caller holds the build lock."""
         directory = self.directory
         with full_disk_named(directory), unfinished_swept(directory):
@@ -116,7 +115,7 @@ class _Compilation:
             try:
                 self._configure(make)
                 objects = self._objects(tree)
-                complaints = self._compile(make, objects, tree, report)
+                complaints = self._compile(make, objects, tree)
             except ConfigError as error:
                 complaints = [str(error)]
         outcome = TargetOutcome(
@@ -132,7 +131,7 @@ class _Compilation:
             run([*make, goal], BuildError, env=os.environ | {"KCONFIG_ALLCONFIG": str(fragment)})
         config.check(self.options, (self.directory / ".config").read_text())
 
-    def _compile(self, make: Sequence[str], objects: Sequence[str], tree: Path, report: Reporter) -> list[str]:
+    def _compile(self, make: Sequence[str], objects: Sequence[str], tree: Path) -> list[str]:
         """What is wrong with the objects, all of which are made anew: make says nothing of one that is there."""
         if not objects:
             return []
@@ -141,7 +140,7 @@ class _Compilation:
             file.unlink(missing_ok=True)
         command = [*make, "--keep-going", "W=1", *objects]
         title = f"Compiling {self.kernel.text} for {self.target.name}"
-        status, words = logged(command, self.directory, self.directory / "objects.log", title, report)
+        status, words = logged(command, self.directory, self.directory / "objects.log", title)
         complaints = _complaints(words, tree)
         if status and not complaints:
             complaints = [first_error(words)]
@@ -208,7 +207,7 @@ def ported_kernels() -> list[str]:
     return [parse_name(f"debian:{version}+{OURS}").text for version in bases()]
 
 
-def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> list[TargetOutcome]:
+def compiled(kernel: str, targets: Sequence[Target]) -> list[TargetOutcome]:
     """What comes of each target; that of before where nothing has changed since.
 
     Raises UsageError for a kernel without a series, MissingTool without a compiler, and whatever may be wrong with the
@@ -218,13 +217,13 @@ def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> list[T
     if not name.series:
         raise UsageError(f"{name.text} has no series whose files could be compiled; write for instance patched.")
     compilers = {each.name: run([tool(each.compiler), "--version"], BuildError).decode() for each in targets}
-    with held(name, report) as source:
+    with held(name) as source:
         changed = applied(source, name.series)
         jobs = [_Compilation(name, source, changed, each, compilers[each.name].splitlines()[0]) for each in targets]
         if not all(job.kept() for job in jobs):
-            with build_lock(report):
+            with build_lock():
                 tree = working_tree(source, name.tree, changed)
-                return [job.kept() or job.run(tree, report) for job in jobs]
+                return [job.kept() or job.run(tree) for job in jobs]
     return [kept for job in jobs if (kept := job.kept())]
 
 

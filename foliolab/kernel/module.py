@@ -12,7 +12,6 @@ from foliolab.errors import BuildError, UsageError
 from foliolab.files import KERNEL, MODULE, digest_files
 from foliolab.kernel.debian_headers import built_module, copy_sources
 from foliolab.process import run, tool
-from foliolab.progress import Reporter
 
 NAME = "mmap_readahead_window"
 _POLICY = tuple(KERNEL / f"files/mm/mmap_readahead_window.{kind}" for kind in "ch")
@@ -65,9 +64,9 @@ def code_hash(directory: Path = MODULE) -> str:
     return digest_files(path for path in sources(directory).values() if path.name not in _CALLERS)
 
 
-def built(release: str, arch: Architecture, report: Reporter) -> Path:
+def built(release: str, arch: Architecture) -> Path:
     """The module for the kernel of which ``uname -r`` prints ``release``; guests load it after all others."""
-    return built_module(f"99-{NAME}.ko", sources(), code_hash(), release, arch, report)
+    return built_module(f"99-{NAME}.ko", sources(), code_hash(), release, arch)
 
 
 def export(directory: Path) -> None:

@@ -15,7 +15,6 @@ from foliolab.kernel.series import Feature, Mail, bases, commits, diffs, read_ma
 from foliolab.kernel.source import Source
 from foliolab.kernel.without import without
 from foliolab.process import git
-from foliolab.progress import Reporter
 
 _BASE_AUTHOR = "Linux <linux@foliolab.invalid>"
 _BASE_DATE = "2024-11-17T00:00:00Z"
@@ -68,11 +67,11 @@ def mailboxes() -> Iterator[Mailbox]:
         yield Mailbox(f"first-steps-{version}.mbox", version, FIRST_STEPS)
 
 
-def release(report: Reporter) -> list[Path]:
+def release() -> list[Path]:
     """Make all mailboxes; returns the files that were not as they are to be."""
     written = []
     for each in mailboxes():
-        text, file = each.made(from_debian(each.version, report)), RELEASE / each.name
+        text, file = each.made(from_debian(each.version)), RELEASE / each.name
         if not file.exists() or file.read_text() != text:
             write_atomic(file, text)
             written.append(file)

@@ -17,7 +17,6 @@ from foliolab.kernel.git_source import Repository
 from foliolab.kernel.name import BASE_VERSION, OURS, parse_name
 from foliolab.kernel.source import Source
 from foliolab.process import git, tool
-from foliolab.progress import Reporter
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def read_series(version: str = BASE_VERSION, kernel: Path = KERNEL) -> tuple[Fea
     return tuple(features)
 
 
-def check_names(texts: Iterable[str], report: Reporter) -> None:
+def check_names(texts: Iterable[str]) -> None:
     """Raise what is wrong with the names of several kernels before the first is built, which takes minutes.
 
     A series has to apply to a source of Debian's, which is fetched once all refs are there.
@@ -77,7 +76,7 @@ def check_names(texts: Iterable[str], report: Reporter) -> None:
             Repository.at(name.path).tree(name.ref)
     for name in names:
         if name.debian and name.series:
-            applied(from_debian(name.debian, report), name.series)
+            applied(from_debian(name.debian), name.series)
 
 
 def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from foliolab.errors import SourceError
 from foliolab.files import cache_directory, emptied, locked, sha256
 from foliolab.process import run, tool
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ def version_in(makefile: str, place: str) -> str:
     return "{VERSION}.{PATCHLEVEL}.{SUBLEVEL}".format(**fields)
 
 
-def unpacked(tarball: Path, report: Reporter) -> Source:
+def unpacked(tarball: Path) -> Source:
     """The tree in a tarball, which is unpacked once."""
     identity = sha256(tarball)[:16]
     home = sources() / identity
     pristine = home / "pristine"
     with locked(sources() / f"{identity}.lock"):
         if not pristine.is_dir():
-            with report.task(f"Unpacking {tarball.name}"), emptied(home / "unpacking") as scratch:
+            with working(f"Unpacking {tarball.name}"), emptied(home / "unpacking") as scratch:
                 argv = [tool("tar"), "--extract", "--file", str(tarball), "--directory", str(scratch)]
                 try:
                     run(argv, SourceError)

@@ -11,7 +11,6 @@ from foliolab.kernel.config import numbers
 from foliolab.kernel.debian_headers import built_module
 from foliolab.kernel.name import RELEASES, parse_name
 from foliolab.kernel.source import Source
-from foliolab.progress import Reporter
 
 EXTRA = "timed-disk"
 """The optional fragment of kernels that have it."""
@@ -59,11 +58,11 @@ def with_driver(source: Source, changed: Mapping[str, bytes | None]) -> dict[str
     return {**changed, **added}
 
 
-def built(release: str, arch: Architecture, report: Reporter) -> Path:
+def built(release: str, arch: Architecture) -> Path:
     """The module for the kernel of which ``uname -r`` prints ``release``, from the cache or built.
 
     Raises BuildError, or SourceError for a kernel that cannot have it.
     """
     _require_version(release)
     files = {name: DEVICE / name for name in (*_FILES, "Kbuild")}
-    return built_module(f"98-{_DRIVER}.ko", files, digest_files(files.values()), release, arch, report)
+    return built_module(f"98-{_DRIVER}.ko", files, digest_files(files.values()), release, arch)

@@ -30,7 +30,7 @@ from foliolab.campaign.job import Job
 from foliolab.campaign.probe import jobs_of
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, digest, full_disk_named, made_once, sha256, write_atomic
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 RUNNER = Path(__file__).with_name("runner.sh")
 RESULT_BYTES = 4 << 30
@@ -39,7 +39,7 @@ _DISK = "@disk{}@"
 """For what the machine calls a disk, which its runner knows."""
 
 
-def make_bundle(place: Path, jobs: Iterable[Job], report: Reporter) -> int:
+def make_bundle(place: Path, jobs: Iterable[Job]) -> int:
     """Make one of jobs whose bootables are a HostBackend's, in a directory that is empty; returns how many boots."""
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
     files = place / "files"
@@ -50,7 +50,7 @@ def make_bundle(place: Path, jobs: Iterable[Job], report: Reporter) -> int:
         for boots, job in enumerate(jobs, start=1):
             bootable = job.bootable
             assert isinstance(bootable, HostBootable)
-            lines |= dict.fromkeys(_plan(files, bootable, report))
+            lines |= dict.fromkeys(_plan(files, bootable))
             boot = place / f"run/boots/{name}-{boots:04}"
             boot.mkdir(parents=True)
             kernel = _added(files, bootable.kernel.image)
@@ -72,12 +72,12 @@ def pack(place: Path, archive: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _plan(files: Path, bootable: HostBootable, report: Reporter) -> list[str]:
+def _plan(files: Path, bootable: HostBootable) -> list[str]:
     """The lines that one boot adds to the plan: the same for each, as one plan has the same disks."""
     lines = [f"machine {bootable.kernel.arch.name}"]
     lines += [f"program {name} {_added(files, path)}" for name, path in sorted(bootable.programs.items())]
     for number, disk in enumerate(bootable.disks):
-        image, size = _image(disk, report)
+        image, size = _image(disk)
         lines.append(f"disk {number} {_added(files, image)} {size}")
     return lines
 
@@ -112,11 +112,11 @@ def _added(files: Path, path: Path) -> str:
     return name
 
 
-def _image(disk: Path, report: Reporter) -> tuple[Path, int]:
+def _image(disk: Path) -> tuple[Path, int]:
     """A disk of the cache as a machine can write it to one of its own: compressed, and its size in bytes."""
 
     def make(partial: Path) -> None:
-        with report.task(f"packing {disk.name}"):
+        with working(f"packing {disk.name}"):
             raw = partial / "raw"
             process.run([process.tool("qemu-img"), "convert", "-O", "raw", str(disk), str(raw)], LabError)
             write_atomic(partial / "bytes", str(raw.stat().st_size))

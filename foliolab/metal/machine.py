@@ -24,7 +24,6 @@ from foliolab.files import write_atomic
 from foliolab.metal.answers import BootRead, facts_of
 from foliolab.metal.bundle import make_bundle, unpack
 from foliolab.process import dying_with_parent
-from foliolab.progress import Reporter
 from foliolab.table import Place, read_toml
 
 HOME = "/var/lib/foliolab/metal"
@@ -163,9 +162,8 @@ def remote_machine(name: str, hosts: Path | None, options: Sequence[str] = ()) -
 class OnMachine:
     """Executes jobs of a HostBackend on a machine."""
 
-    def __init__(self, machine: RemoteMachine, report: Reporter) -> None:
+    def __init__(self, machine: RemoteMachine) -> None:
         self._machine = machine
-        self._report = report
 
     def timed_on(self) -> str:
         return self._machine.name
@@ -181,7 +179,7 @@ class OnMachine:
         if not pending:
             return
         with tempfile.TemporaryDirectory(prefix="foliolab-bundle-") as place:
-            boots = make_bundle(Path(place, "metal"), pending, self._report)
+            boots = make_bundle(Path(place, "metal"), pending)
             watcher.note(f"copying to {self._machine.name}")
             self._machine.send(Path(place, "metal"))
         self._machine.start()

@@ -8,7 +8,7 @@ from pathlib import Path
 from foliolab import process
 from foliolab.errors import BuildError
 from foliolab.files import DEVICE, GUEST, KERNEL, MODEL, REPOSITORY, cache_directory, digest, digest_files, made_once
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 _HEADERS = KERNEL / "files/include/linux"
 _MM = KERNEL / "files/mm"
@@ -53,7 +53,7 @@ def _hash_of(files: Iterable[Path]) -> str:
     return digest([version, *_FLAGS, digest_files(files, REPOSITORY)])
 
 
-def compiled(report: Reporter, window: str = "") -> Path:
+def compiled(window: str = "") -> Path:
     """The shared library; compiled unless the cache has it.
 
     ``window`` is C that takes the place of the kernel's own adaptive window, if there is any; so it is in all functions
@@ -66,7 +66,7 @@ def compiled(report: Reporter, window: str = "") -> Path:
             policy = partial / WINDOW.name
             policy.write_text(window)
             flags.append(_OTHER_WINDOW)
-        with report.task("compiling the model"):
+        with working("compiling the model"):
             files = map(str, (*_compiled(), policy))
             process.run([process.tool("cc"), *flags, "-o", str(partial / "model.so"), *files], BuildError)
         if _hash_of(sources()) != identity():
@@ -76,12 +76,12 @@ def compiled(report: Reporter, window: str = "") -> Path:
     return made_once(cache_directory() / "model", name, make) / "model.so"
 
 
-def compiled_reads(report: Reporter) -> Path:
+def compiled_reads() -> Path:
     """The shared library that really reads what the model reads; compiled unless the cache has it."""
     written = sorted(_READS.glob("*.c"))
 
     def make(partial: Path) -> None:
-        with report.task("compiling the reads of the model"):
+        with working("compiling the reads of the model"):
             argv = [process.tool("cc"), *_FLAGS, "-o", str(partial / "reads.so"), *map(str, written)]
             process.run(argv, BuildError)
 

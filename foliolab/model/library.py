@@ -18,7 +18,6 @@ from msgspec.structs import astuple
 from foliolab.errors import ModelError, require_known
 from foliolab.model.clock import Clock, running, signatures
 from foliolab.model.compiled import compiled
-from foliolab.progress import Reporter
 from foliolab.table import one_of
 
 PAGE_BYTES = 4096
@@ -146,7 +145,7 @@ class CountsStruct(ctypes.Structure):
 @cache
 def load(window: str) -> ctypes.CDLL:
     """The library, ready to be called. Call this from the main thread before others simulate."""
-    library = ctypes.CDLL(str(compiled(Reporter(), window)))
+    library = ctypes.CDLL(str(compiled(window)))
     handle, numbers, count = ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64
     own: Sequence[Sequence[Any]] = (
         (library.model_new, handle, ctypes.POINTER(MachineStruct), numbers, ctypes.c_uint32),

@@ -17,7 +17,6 @@ from foliohost.libc import advise_random, last_error, mapping, residency
 from foliolab.errors import ModelError
 from foliolab.model.compiled import compiled_reads
 from foliolab.model.library import Counts, Machine, numbers_of, simulation
-from foliolab.progress import Reporter
 
 _AT_ONCE = 256
 """Accesses between two moments at which Ctrl-C is noticed."""
@@ -59,7 +58,7 @@ class RealCountsStruct(ctypes.Structure):
 
 @cache
 def _load() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(compiled_reads(Reporter())), use_errno=True)
+    library = ctypes.CDLL(str(compiled_reads()), use_errno=True)
     handle, numbers, whole, yes = ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64, ctypes.c_bool
     signatures: Sequence[Sequence[Any]] = (
         (library.real_reads_queue, handle, yes),

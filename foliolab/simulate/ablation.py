@@ -17,7 +17,7 @@ from foliolab.device import Device
 from foliolab.errors import ModelError
 from foliolab.files import MODEL
 from foliolab.model.compiled import WINDOW
-from foliolab.progress import Reporter
+from foliolab.progress import say
 from foliolab.simulate.rows import RegretRow, count, make_rows
 from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, TRACES, AnyCase, Suite, cost
 from foliolab.simulate.summary import TIME, Regrets, ours, spreads
@@ -155,7 +155,7 @@ class Ablation:
 
 
 def ablate(
-    suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], mechanisms: Sequence[Mechanism], report: Reporter
+    suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], mechanisms: Sequence[Mechanism]
 ) -> list[Ablation]:
     """The whole policy, and then without each mechanism. ModelError if the policy is not one that they can be cut from.
 
@@ -163,26 +163,21 @@ def ablate(
     """
     policy = WINDOW.read_text()
     cut = [(mechanism, without(mechanism, policy), lines_of(mechanism, policy)) for mechanism in mechanisms]
-    whole = ours(make_rows(suite, cases, devices, report))
+    whole = ours(make_rows(suite, cases, devices))
     found = [ablation_of(WHOLE, "Everything is on.", count_lines(policy), whole, whole)]
     for number, (mechanism, window, lines) in enumerate(cut, 1):
-        report.say(f"{number} of {len(cut)}: without {mechanism.name}")
-        rows = list(_rows(suite, cases, devices, window, whole, report))
+        say(f"{number} of {len(cut)}: without {mechanism.name}")
+        rows = list(_rows(suite, cases, devices, window, whole))
         found.append(ablation_of(mechanism.name, mechanism.does, lines, rows, whole))
     return found
 
 
 def _rows(
-    suite: Suite,
-    cases: Sequence[AnyCase],
-    devices: Sequence[Device],
-    window: str,
-    whole: Sequence[RegretRow],
-    report: Reporter,
+    suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], window: str, whole: Sequence[RegretRow]
 ) -> Iterator[RegretRow]:
     """The rows of ``whole`` with another policy."""
     before = {row.cell: row for row in whole}
-    for _, device, cell, counts in count(suite, cases, devices, report, [_VARIANT], window):
+    for _, device, cell, counts in count(suite, cases, devices, [_VARIANT], window):
         found = counts[_VARIANT]
         yield replace(
             before[cell],

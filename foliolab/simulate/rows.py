@@ -7,7 +7,6 @@ from typing import Any
 
 from foliolab.device import Device
 from foliolab.model.library import Counts
-from foliolab.progress import Reporter
 from foliolab.simulate.runs import machines, run
 from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORT, REPORTS, TRACE, TRACES, AnyCase, Suite, cost, fixed
 
@@ -88,10 +87,10 @@ class RegretRow:
         return {**asdict(self), "group": self.group, "regret": self.regret, "time_regret": self.time_regret}
 
 
-def make_rows(suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], report: Reporter) -> list[RegretRow]:
+def make_rows(suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device]) -> list[RegretRow]:
     """All variants in all cells of these cases and devices, cell by cell."""
     rows = []
-    for case, device, cell, counts in count(suite, cases, devices, report):
+    for case, device, cell, counts in count(suite, cases, devices):
         costs = {variant: cost(found, device) for variant, found in counts.items()}
         times = {variant: found.seconds[device.name] for variant, found in counts.items()}
         window = oracle(suite, costs)
@@ -119,12 +118,11 @@ def count(
     suite: Suite,
     cases: Sequence[AnyCase],
     devices: Sequence[Device],
-    report: Reporter,
     variants: Collection[str] | None = None,
     window: str = "",
 ) -> Iterator[tuple[AnyCase, Device, ModelCell, dict[str, Counts]]]:
     """What each variant, or each of ``variants``, does in each cell, with the adaptive window in ``window`` if any."""
-    for case, runs in zip(cases, run(suite, cases, devices, report, variants, window), strict=True):
+    for case, runs in zip(cases, run(suite, cases, devices, variants, window), strict=True):
         for times, read_ahead_kb in suite.places(case):
             for device in devices:
                 wanted = machines(suite, case, times, read_ahead_kb, device)

@@ -17,7 +17,7 @@ from foliolab.model.clock import Clock
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
 from foliolab.model.reported import play
-from foliolab.progress import Reporter
+from foliolab.progress import working
 from foliolab.simulate.suite import PAGE_KB, AnyCase, ReportCase, Suite, TraceCase, Way, fixed, memory_pages
 from foliolab.trace.replay import simulate_trace
 
@@ -53,7 +53,6 @@ def run(
     suite: Suite,
     cases: Sequence[AnyCase],
     devices: Sequence[Device],
-    report: Reporter,
     variants: Collection[str] | None = None,
     window: str = "",
 ) -> list[Runs]:
@@ -61,7 +60,7 @@ def run(
 
     ``window`` is C in place of the kernel's adaptive window. Such runs are kept apart.
     """
-    directory = compiled(report, window).parent / "runs"
+    directory = compiled(window).parent / "runs"
     jobs = []
     for case in cases:
         wanted = _wanted(suite, case, devices, variants)
@@ -69,7 +68,7 @@ def run(
     missing = [job for job in jobs if not job.file.exists()]
     if missing:
         load(window)
-        _simulate(missing, window, report)
+        _simulate(missing, window)
     return [_read(job.file) for job in jobs]
 
 
@@ -93,10 +92,10 @@ def _wanted(
     return {machine: Clock(tuple(its_devices.values())) for machine, its_devices in found.items()}
 
 
-def _simulate(missing: Sequence[_Simulation], window: str, report: Reporter) -> None:
+def _simulate(missing: Sequence[_Simulation], window: str) -> None:
     """Simulate side by side what the cache lacks: the library runs without Python's lock."""
     pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
-    with report.task("simulating access patterns", len(missing)) as task:
+    with working("simulating access patterns", len(missing)) as task:
         try:
             results = [pool.map(partial(_counts, job.case, window), job.machines.items()) for job in missing]
             for job, counts in zip(missing, results, strict=True):

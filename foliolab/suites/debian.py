@@ -13,7 +13,6 @@ from foliolab.disks.userland import Packages
 from foliolab.errors import UsageError
 from foliolab.files import cache_directory
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
 from foliolab.suites.suite import SUITES, Call, ForeignSuite, SuiteOptions, chosen
 from foliolab.table import Place, Text, Texts, read_toml
@@ -40,18 +39,17 @@ class DebianGuest:
     """The first of these has programs, on ext4."""
     environment: Callable[[Accelerator], Mapping[str, str] | None] = lambda _: None
 
-    def call(self, command: str, key: tuple[str, ...], report: Reporter, group: str = "") -> Call:
+    def call(self, command: str, key: tuple[str, ...], group: str = "") -> Call:
         """The test that is this command."""
-        guest, perform = partial(self._config, report), partial(self._perform, command)
-        return Call(command, key, guest, perform, group)
+        return Call(command, key, self._config, partial(self._perform, command), group)
 
-    def _config(self, report: Reporter, kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
-        programs = guest_programs(kernel.arch, report)
+    def _config(self, kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
+        programs = guest_programs(kernel.arch)
         ours = {name: programs[name] for name in ("init", "measure")}
         archive = initramfs(ours, {"/files/testcases/config": kernel.config}, kernel.modules)
         config = GuestConfig(kernel.arch, kernel.image, archive, accelerator, memory_mib=self.memory_mib, cpus=2)
-        root = Packages(self.packages).prepare(kernel.arch, config, cache_directory(), report)
-        room = DataDisk("xfs", 512 << 20).prepare(config, report)
+        root = Packages(self.packages).prepare(kernel.arch, config, cache_directory())
+        room = DataDisk("xfs", 512 << 20).prepare(config)
         return replace(config, disks=(root, room, *self.disks))
 
     def _perform(self, command: str, guest: Guest, on_output: OnOutput) -> JobResult:
@@ -95,7 +93,7 @@ def package_suite(name: str) -> PackageSuite:
     return Place(SUITES, name).convert(read_toml(SUITES)[name], PackageSuite)
 
 
-def packaged(name: str, asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSuite:
+def packaged(name: str, asked: SuiteOptions, arch: Architecture) -> ForeignSuite:
     """A package of this name, whose tests take as long as they are told."""
     asked.refuse(name, "source")
     seconds, seed = 60 if asked.seconds is None else asked.seconds, 1 if asked.seed is None else asked.seed
@@ -107,6 +105,6 @@ def packaged(name: str, asked: SuiteOptions, arch: Architecture, report: Reporte
     calls = {}
     for test in chosen({test: test for test in found.tests}, asked.tests, name):
         command = found.command.format(test=found.tests[test], seconds=seconds, seed=seed)
-        calls[test] = guest.call(command, (command,), report)
+        calls[test] = guest.call(command, (command,))
     title = f"{name} on Linux {{version}}"
     return ForeignSuite(title, name, "2", calls, found.parse, skipped=77, what=found.what, count=found.count)

@@ -14,7 +14,7 @@ from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, SourceError, UsageError
 from foliolab.files import cache_directory, digest, full_disk_named, made_once
-from foliolab.progress import Reporter
+from foliolab.progress import working
 from foliolab.suites.debian import DebianGuest
 from foliolab.suites.ktap import End, together
 from foliolab.suites.suite import SUITES, ForeignSuite, SuiteOptions, chosen
@@ -70,7 +70,7 @@ class Listed:
         return self.command.rpartition(";")[2].split()[0]
 
 
-def ltp(asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSuite:
+def ltp(asked: SuiteOptions, arch: Architecture) -> ForeignSuite:
     """The commit that the tree stands on, compiled; SourceError if the tree is none of LTP."""
     asked.refuse("ltp", "seconds", "seed")
     if asked.source is None:
@@ -83,11 +83,11 @@ def ltp(asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSui
         raise SourceError(f"{asked.source} is no git tree of LTP with the tests that are run: {error}") from error
     tests = read_lists(lists)
     names = chosen({name: test.program for name, test in tests.items()}, asked.tests, "ltp")
-    programs, key = _built(Path(top), commit, {test.program for test in tests.values()}, arch, report)
+    programs, key = _built(Path(top), commit, {test.program for test in tests.values()}, arch)
     guest = ltp_guest(programs)
     calls = {
         name: guest.call(
-            tests[name].command, (repr(tests[name]), key, repr(_ENVIRONMENT)), report, f"runtest/{tests[name].group}"
+            tests[name].command, (repr(tests[name]), key, repr(_ENVIRONMENT)), f"runtest/{tests[name].group}"
         )
         for name in names
     }
@@ -125,7 +125,7 @@ def read_lists(lists: Mapping[str, str]) -> dict[str, Listed]:
     return tests
 
 
-def _built(tree: Path, commit: str, called: Collection[str], arch: Architecture, report: Reporter) -> tuple[Path, str]:
+def _built(tree: Path, commit: str, called: Collection[str], arch: Architecture) -> tuple[Path, str]:
     """An ext4 file system with all programs, made unless the cache has it, and a hash of what it is made of."""
     compiler, version = process.compiler(arch)
     key = digest(["1", commit, arch.name, version, *_FLAGS, *CHOICE.directories])
@@ -135,7 +135,7 @@ def _built(tree: Path, commit: str, called: Collection[str], arch: Architecture,
         source.mkdir()
         archive = _git(tree, "archive", commit)
         process.run([process.tool("tar"), "--extract", "--directory", str(source)], BuildError, stdin=archive)
-        _compile(source, arch, compiler, report)
+        _compile(source, arch, compiler)
         _collect(source, programs, called)
         make_ext4(partial / "disk", None, programs)
         shutil.rmtree(source)
@@ -144,11 +144,11 @@ def _built(tree: Path, commit: str, called: Collection[str], arch: Architecture,
     return made_once(cache_directory() / "ltp", key, make) / "disk", key
 
 
-def _compile(source: Path, arch: Architecture, compiler: str, report: Reporter) -> None:
+def _compile(source: Path, arch: Architecture, compiler: str) -> None:
     process.require("ltp")
     make = [process.tool("make"), "--silent", f"--jobs={os.cpu_count() or 1}"]
     host = [] if arch.native else [f"--host={Path(compiler).name.removesuffix('-gcc')}"]
-    with report.task("compiling LTP's tests", len(CHOICE.directories) + 2) as task:
+    with working("compiling LTP's tests", len(CHOICE.directories) + 2) as task:
         task.note("configure")
         process.run([*make, "autotools"], BuildError, cwd=source)
         process.run(["./configure", "--quiet", *host, *_FLAGS], BuildError, cwd=source)

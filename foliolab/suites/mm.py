@@ -20,7 +20,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.source import Source
-from foliolab.progress import Reporter
+from foliolab.progress import working
 from foliolab.suites.ktap import parse
 from foliolab.suites.suite import Call, ForeignSuite, SuiteOptions, chosen
 from foliolab.table import Count, Place, Positive, one_of, read_toml
@@ -83,15 +83,15 @@ def selftests(file: Path = KERNEL / "kselftests.toml") -> Selftests:
     return found
 
 
-def mm_selftests(asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSuite:
+def mm_selftests(asked: SuiteOptions, arch: Architecture) -> ForeignSuite:
     asked.refuse("mm", "source", "seconds", "seed")
     tests = chosen_tests(asked.tests, arch.name)
-    source = from_debian(BASE_VERSION, report)
-    programs = build_programs(arch, source, tests, report)
+    source = from_debian(BASE_VERSION)
+    programs = build_programs(arch, source, tests)
 
     def call(test: Test) -> Call:
         program = programs[test.program]
-        guest, perform = partial(_guest, test, program, report), partial(_perform, test)
+        guest, perform = partial(_guest, test, program), partial(_perform, test)
         return Call(test.command, (repr(test), program.read_bytes()), guest, perform)
 
     calls = {test.command: call(test) for test in tests}
@@ -106,11 +106,11 @@ def chosen_tests(names: Collection[str], arch: str) -> list[Test]:
     return [tests[command] for command in chosen(programs, names, f"mm for {arch}")]
 
 
-def _guest(test: Test, program: Path, report: Reporter, kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
-    archive = initramfs(guest_programs(kernel.arch, report), {f"/bin/{test.program}": program}, kernel.modules)
+def _guest(test: Test, program: Path, kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
+    archive = initramfs(guest_programs(kernel.arch), {f"/bin/{test.program}": program}, kernel.modules)
     config = GuestConfig(kernel.arch, kernel.image, archive, accelerator, memory_mib=_MEMORY_MIB, cpus=test.cpus)
     config = replace(config, nodes=_nodes(test))
-    return replace(config, disks=(DataDisk("ext4", 512 << 20).prepare(config, report), _swap(kernel.page_size)))
+    return replace(config, disks=(DataDisk("ext4", 512 << 20).prepare(config), _swap(kernel.page_size)))
 
 
 def _perform(test: Test, guest: Guest, on_output: OnOutput) -> JobResult:
@@ -126,7 +126,7 @@ def _perform(test: Test, guest: Guest, on_output: OnOutput) -> JobResult:
     return guest.run([f"/bin/{test.program}", *test.argv[1:]], test.seconds, on_output=on_output)
 
 
-def build_programs(arch: Architecture, source: Source, tests: Iterable[Test], report: Reporter) -> dict[str, Path]:
+def build_programs(arch: Architecture, source: Source, tests: Iterable[Test]) -> dict[str, Path]:
     """The programs of ``tests`` from the pristine tree, compiled for ``arch``: name -> path. Cached each by itself."""
     compiler, version = process.compiler(arch)
     code = source.tree / "tools/testing/selftests/mm"
@@ -138,9 +138,9 @@ def build_programs(arch: Architecture, source: Source, tests: Iterable[Test], re
         (home / "local_config.h").touch()  # what check_config.sh writes without liburing
         missing = [name for name in libraries if not (home / name).exists()]
         if missing:
-            found = _libraries(arch, home, {library for name in missing for library in libraries[name]}, report)
+            found = _libraries(arch, home, {library for name in missing for library in libraries[name]})
             includes = ["-I", str(home), "-I", str(source.tree), "-isystem", str(source.tree / "tools/include/uapi")]
-            with report.task("compiling the kernel's mm selftests", len(missing)) as task:
+            with working("compiling the kernel's mm selftests", len(missing)) as task:
                 for name in missing:
                     task.note(name)
                     shared = (*_SHARED, "uffd-common.c") if name.startswith("uffd-") else _SHARED
@@ -153,14 +153,14 @@ def build_programs(arch: Architecture, source: Source, tests: Iterable[Test], re
     return {name: home / name for name in libraries}
 
 
-def _libraries(arch: Architecture, home: Path, names: set[str], report: Reporter) -> list[str]:
+def _libraries(arch: Architecture, home: Path, names: set[str]) -> list[str]:
     """Compiler options for static libraries of Debian's, unpacked into the cache."""
     if not names:
         return []
     place = home / "packages"
     shutil.rmtree(place, ignore_errors=True)
     wanted = {f"lib{name}-dev" for name in names}
-    for package in fetch(arch, wanted, report):
+    for package in fetch(arch, wanted):
         if package.file.name.split("_")[0] in wanted:  # the C library is here already
             unpack(package.file, place)
     options = ["-isystem", str(place / "usr/include")]

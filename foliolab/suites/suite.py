@@ -11,7 +11,7 @@ from foliolab.errors import HostLost, NoResult, UsageError
 from foliolab.files import KERNEL, digest, results_directory, write_atomic
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
-from foliolab.progress import Reporter
+from foliolab.progress import working
 from foliolab.suites.ktap import End
 from foliolab.suites.result import EXIT_STATUS, KERNEL_LOG, Result, Results, compared
 from foliolab.vm.accel import Accelerator, choose
@@ -123,10 +123,10 @@ class ForeignSuite:
             "complaint": bad[0] if bad else "",
         }
 
-    def run_all(self, what: str, kernels: Sequence[BuiltKernel], report: Reporter, *, again: bool) -> Results:
+    def run_all(self, what: str, kernels: Sequence[BuiltKernel], *, again: bool) -> Results:
         """Run every test on every kernel; ``what`` names them in the progress report."""
         results = {}
-        with report.task(f"running {what}", len(self.calls) * len(kernels)) as task:
+        with working(f"running {what}", len(self.calls) * len(kernels)) as task:
 
             def one(name: str, kernel: BuiltKernel, boot: int) -> Result:
                 task.note(f"{name}, {kernel.name}")

@@ -13,7 +13,7 @@ from foliohost.extents import plain_extents
 from foliolab.errors import DiskFull, UsageError
 from foliolab.files import full_disk_named
 from foliolab.model.reads import opened
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 _CHUNK = 1 << 20
 """Bytes."""
@@ -64,7 +64,7 @@ def _extents(path: Path, size: int) -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def scratch_file(directory: Path, size: int, report: Reporter) -> Iterator[Path]:
+def scratch_file(directory: Path, size: int) -> Iterator[Path]:
     """A file of random data, which has no name in the directory and is gone after the block, or with us.
 
     UsageError if there is no such directory, or no disk under it; DiskFull if there is no room.
@@ -78,7 +78,7 @@ def scratch_file(directory: Path, size: int, report: Reporter) -> Iterator[Path]
         path = Path(f"/proc/self/fd/{file.fileno()}")
         with full_disk_named(directory), _refused(str(directory)):
             list(_extents(path, 1))  # before a file in memory is as large as that
-            with report.task(f"writing a scratch file of {size >> 20} MiB"):
+            with working(f"writing a scratch file of {size >> 20} MiB"):
                 _fill(file.fileno(), size)
         _require_plain(path, size, f"A scratch file in {directory}")
         yield path

@@ -12,7 +12,7 @@ from typing import Any
 from foliohost.trace import Trace, TraceFile
 from foliolab.model.library import PAGE_BYTES
 from foliolab.model.reads import KernelRun, ReadRun, read_queue, replay_on, touch_mapped
-from foliolab.progress import Reporter
+from foliolab.progress import working
 from foliolab.trace.replay import Replay
 
 LEAST_REPETITIONS = 3
@@ -83,7 +83,7 @@ def bases(timed: Sequence[TimedReplay]) -> list[TimedReplay]:
 
 
 def time_replays(
-    trace: Trace, replays: Sequence[Replay], file: Path, repetitions: int, kernel: Mapping[str, bool], report: Reporter
+    trace: Trace, replays: Sequence[Replay], file: Path, repetitions: int, kernel: Mapping[str, bool]
 ) -> list[TimedReplay]:
     """Replay a trace on a file, each of ``replays`` in turn, once without being counted and then so many times.
 
@@ -94,7 +94,7 @@ def time_replays(
     touched: list[list[KernelRun]] = [[] for _ in replays]
     sizes = [each.pages for each in trace.files]
     rounds = (repetitions + 1) * len(replays)
-    with read_queue() as queue, report.task(f"replaying {Path(replays[0].trace).name}", rounds) as task:
+    with read_queue() as queue, working(f"replaying {Path(replays[0].trace).name}", rounds) as task:
         for repetition, number in _turns(repetitions, len(replays)):
             each = replays[number]
             task.note(f"{each.variant}, {each.read_ahead_kb} KiB")

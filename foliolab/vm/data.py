@@ -10,7 +10,7 @@ from typing import get_args
 from foliolab import process
 from foliolab.errors import LabError, UsageError
 from foliolab.files import full_disk_named
-from foliolab.progress import Reporter
+from foliolab.progress import working
 from foliolab.vm.disk import DataDisk, Filesystem, written_by_guest
 from foliolab.vm.guest import Disk, GuestConfig
 from foliolab.vm.tree import make_ext4, require_directory
@@ -36,11 +36,11 @@ class Fresh:
         if self.filesystem == "xfs" and self.size_bytes and self.size_bytes < _LEAST_XFS:
             raise UsageError(f"XFS needs a disk of {_LEAST_XFS >> 20}M at least.")
 
-    def prepare(self, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
+    def prepare(self, guest: GuestConfig, scratch: Path) -> Disk:
         """A disk that is written to. ``guest`` is the configuration of a guest that can mount it."""
         path = scratch / "data.img"
         text = f"making a disk: {self.filesystem}, {f'a copy of {self.directory}' if self.directory else 'empty'}"
-        with report.task(text), full_disk_named(scratch):
+        with working(text), full_disk_named(scratch):
             if self.filesystem == "ext4":
                 make_ext4(path, self.size_bytes, self.directory)
             else:
@@ -93,7 +93,7 @@ class Image:
                 return cls(path.resolve(), kind, filesystem)
         raise UsageError(f"{path} holds no file system; a disk has {' or '.join(get_args(Filesystem))}, unpartitioned.")
 
-    def prepare(self, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
+    def prepare(self, guest: GuestConfig, scratch: Path) -> Disk:
         return _overlay(Disk(self.path, self.format), scratch)
 
 
@@ -107,8 +107,8 @@ class Filled:
     def filesystem(self) -> Filesystem:
         return self.disk.filesystem
 
-    def prepare(self, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
-        return _overlay(self.disk.prepare(guest, report), scratch)
+    def prepare(self, guest: GuestConfig, scratch: Path) -> Disk:
+        return _overlay(self.disk.prepare(guest), scratch)
 
 
 Data = Fresh | Image | Filled
@@ -138,9 +138,9 @@ def _overlay(disk: Disk, scratch: Path) -> Disk:
     return Disk(path, keep_writes=True)
 
 
-def keep(disk: Disk, image: Path, force: bool, report: Reporter) -> None:
+def keep(disk: Disk, image: Path, force: bool) -> None:
     """Save what a guest that ended cleanly has left on ``disk`` as a qcow2 image, which is whole or absent."""
-    with report.task(f"keeping the disk in {image}"), full_disk_named(image.parent):
+    with working(f"keeping the disk in {image}"), full_disk_named(image.parent):
         handle, name = tempfile.mkstemp(dir=image.parent, prefix=f".{image.name}.")
         try:
             argv = [process.tool("qemu-img"), "convert", "-q", "-f", disk.format, "-O", "qcow2"]

@@ -13,7 +13,7 @@ from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import DiskFull, LabError, UsageError
 from foliolab.files import cache_directory, digest, emptied, locked
-from foliolab.progress import Reporter
+from foliolab.progress import say, working
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.tree import mke2fs
 
@@ -89,7 +89,7 @@ class DataDisk:
         key = digest([self.filesystem, str(self.file_bytes), LAYOUT, *special])
         return cache_directory() / "disks" / f"{self.filesystem}-{key}.qcow2"
 
-    def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
+    def prepare(self, guest: GuestConfig) -> Disk:
         """The disk to give to a guest, made first if the cache does not have it.
 
         ``guest`` is the configuration of a guest that can mount it; its own disks are ignored.
@@ -99,7 +99,7 @@ class DataDisk:
         text = f"making a disk: {self.filesystem}, a file of {self.file_bytes / (1 << 30):g} GiB"
         fill = [":fill", DATA_FILE, str(self.file_bytes), self.content]
         content = _Content(self.filesystem, 1, self.file_bytes, (fill,))
-        return _prepare(self.path(guest.arch), content, text, guest, report)
+        return _prepare(self.path(guest.arch), content, text, guest)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class FileTrees:
     filesystem: Filesystem
     trees: tuple[str, ...]
 
-    def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
+    def prepare(self, guest: GuestConfig) -> Disk:
         """As ``DataDisk.prepare``."""
         shapes = [tuple(map(int, tree.split("x"))) for tree in self.trees]
         content = _Content(
@@ -122,7 +122,7 @@ class FileTrees:
             tuple(["make-files", "/data", str(files), str(pages)] for files, pages in shapes),
         )
         path = cache_directory() / "disks" / f"{self.filesystem}-{digest([LAYOUT, *self.trees])}.qcow2"
-        return _prepare(path, content, f"making a disk: {self.filesystem}, {content.files} files", guest, report)
+        return _prepare(path, content, f"making a disk: {self.filesystem}, {content.files} files", guest)
 
 
 @dataclass(frozen=True)
@@ -136,23 +136,23 @@ class _Content:
     commands: tuple[list[str], ...]
 
 
-def publish(path: Path, text: str, make: Callable[[Path], Path], report: Reporter) -> None:
+def publish(path: Path, text: str, make: Callable[[Path], Path]) -> None:
     """Have ``make`` make what the cache is to have at ``path``, in a directory that it is given, unless it is there.
 
     ``text`` says what it does. The directory is gone afterwards; what a kill leaves of it, the next attempt removes.
     """
-    with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+    with locked(path.with_suffix(".lock"), lambda: say(f"waiting for another process {text}")):
         if path.exists():
             return
-        with report.task(text), emptied(path.with_suffix(".making")) as place:
+        with working(text), emptied(path.with_suffix(".making")) as place:
             made = make(place)
             with made.open("rb") as stream:
                 os.fsync(stream.fileno())
             made.rename(path)
 
 
-def _prepare(path: Path, content: _Content, text: str, guest: GuestConfig, report: Reporter) -> Disk:
-    publish(path, text, lambda place: _make(guest, content, place), report)
+def _prepare(path: Path, content: _Content, text: str, guest: GuestConfig) -> Disk:
+    publish(path, text, lambda place: _make(guest, content, place))
     return Disk(path)
 
 

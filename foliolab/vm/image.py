@@ -13,7 +13,7 @@ from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError, UsageError
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, write_atomic
-from foliolab.progress import Reporter
+from foliolab.progress import working
 
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-std=gnu11")
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
@@ -38,14 +38,14 @@ def with_headers(source: Path) -> set[Path]:
     return found
 
 
-def guest_programs(arch: Architecture, report: Reporter) -> dict[str, Path]:
+def guest_programs(arch: Architecture) -> dict[str, Path]:
     """Every program of guest/, compiled for ``arch``: name -> path. Cached by all that goes in."""
     compiler, version = process.compiler(arch)
     sources = program_sources()
     content = digest_files([*sources.values(), *GUEST.glob("*.h")])
 
     def make(partial: Path) -> None:
-        with report.task("compiling guest programs"):
+        with working("compiling guest programs"):
             for name, source in sources.items():
                 argv = [compiler, *_FLAGS, f"-I{GUEST}", "-o", str(partial / name), str(source)]
                 process.run(argv, BuildError)

@@ -22,7 +22,6 @@ from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.outcome import GuestFailure, Outcome, OutcomeKind, failure
 
 Measure = Callable[[Step, int], dict[str, int | float]]
@@ -109,7 +108,7 @@ def run_fake(
     file: Path, backend: FakeBackend, plan: Plan | None = None, workers: Workers | None = None
 ) -> list[Sample]:
     with open_store(file) as store:
-        return run_plan(plan or fake_plan(), store, backend, kernel_for, Reporter(), workers)
+        return run_plan(plan or fake_plan(), store, backend, kernel_for, workers)
 
 
 def slow(step: Step, tried: int) -> dict[str, int | float]:

@@ -17,7 +17,6 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.variants import choose, load_variants
-from foliolab.progress import Reporter
 from tests.small import small_experiment
 
 BACKEND = ModelBackend()
@@ -44,7 +43,7 @@ def measured(plan: Plan, step: Step) -> dict[str, int | float]:
 
 def run(place: Path, plan: Plan) -> list[Sample]:
     with open_store(place / "samples.jsonl") as store:
-        return run_plan(plan, store, BACKEND, BACKEND.kernel, Reporter())
+        return run_plan(plan, store, BACKEND, BACKEND.kernel)
 
 
 @pytest.mark.parametrize(

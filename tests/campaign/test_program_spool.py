@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from foliolab.campaign.program import Input, spooled_input
-from foliolab.progress import Reporter
 
 
 def spooled(stdin: int, place: Path, monkeypatch: pytest.MonkeyPatch) -> Input | None:
     with os.fdopen(stdin, "rb") as stream:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
-        return spooled_input(place, Reporter())
+        return spooled_input(place)
 
 
 @pytest.mark.parametrize("content", [b"x", b"x" * 4096, b"x" * 4097], ids=len)
@@ -40,4 +39,4 @@ def test_what_is_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     finally:
         os.close(device)
     monkeypatch.setattr(sys, "stdin", None)
-    assert spooled_input(tmp_path, Reporter()) is None
+    assert spooled_input(tmp_path) is None

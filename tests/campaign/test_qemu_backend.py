@@ -21,7 +21,6 @@ from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import choose, load_variants, on_kernels
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.accel import Wanted
 from foliolab.vm.accel import choose as choose_accelerator
 from foliolab.vm.guest import Guest, GuestConfig
@@ -47,10 +46,10 @@ def small(tmp_path: Path) -> Experiment:
 def run(place: Path, plan: Plan, *kernels: BuiltKernel, accelerator: Wanted = "auto") -> list[Sample]:
     arch = kernels[0].arch
     chosen = choose_accelerator(arch, accelerator)
-    backend = AnyProgram(arch, chosen, Reporter())
+    backend = AnyProgram(arch, chosen)
     by_name = {kernel.name: kernel for kernel in kernels}
     with open_store(place / "samples.jsonl") as store:
-        return run_plan(plan.with_at_most(chosen.max_cpus), store, backend, by_name.__getitem__, Reporter())
+        return run_plan(plan.with_at_most(chosen.max_cpus), store, backend, by_name.__getitem__)
 
 
 def plan_of(experiment: Experiment, variants: str) -> Plan:
@@ -172,7 +171,7 @@ def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, patched_k
 
 def test_what_a_boot_did_before_does_not_matter(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
     """Short programs flush the TLB; random access that fits makes an emulator's grow, and hides that pages are used."""
-    image = initramfs(guest_programs(NATIVE, Reporter()))
+    image = initramfs(guest_programs(NATIVE))
     counting = choose_accelerator(NATIVE, "icount")
     arguments = NATIVE.counting_boot_arguments
     config = GuestConfig(NATIVE, patched_kernel.image, image, counting, memory_mib=384, boot_arguments=arguments)

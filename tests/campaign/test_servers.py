@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from foliolab.campaign.measure import Request, measure
-from foliolab.progress import Reporter
 from tests.machines import ALL_KERNELS
 from tests.small import small_experiment
 
@@ -19,7 +18,7 @@ def test_a_disk_on_nvme_is_read_and_counted(tmp_path: Path, monkeypatch: pytest.
     file = small_experiment(tmp_path)
     file.write_text(file.read_text() + 'nodes = 2\ndisk_bus = "nvme"\n')
     request = Request(str(file), cells=["pattern=sequential"], accelerator="tcg", hardware_counters=True)
-    (sample,) = measure(request, Reporter()).samples
+    (sample,) = measure(request).samples
     assert sample.outcome == "ok"
     assert sample.metrics["floor_bytes"] <= sample.metrics["read_bytes"] < 2 * sample.metrics["floor_bytes"]
     assert 0 <= sample.metrics["remote_share"] <= 1

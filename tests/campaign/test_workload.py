@@ -7,11 +7,11 @@ from foliolab.arch import X86_64, Architecture
 from foliolab.campaign import qemu_backend
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.disks.stores import StoreDisk
+from foliolab.disks.userland import SELECTIONS, Selection
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import make_plan
 from foliolab.experiment.spec import Experiment
-from foliolab.progress import Reporter
 from foliolab.vm import image
 from foliolab.vm.accel import Accelerator
 
@@ -31,7 +31,7 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def workload_hash(name: str = "sparse-mmap") -> str:
     experiment: Experiment = find_experiment(name)
-    return QemuBackend(X86_64, Accelerator("test", (), patience=1), Reporter()).workload_hash(experiment)
+    return QemuBackend(X86_64, Accelerator("test", (), patience=1)).workload_hash(experiment)
 
 
 def test_only_what_a_program_includes_makes_it_another(guest: Path) -> None:
@@ -70,8 +70,8 @@ def test_programs_from_packages_are_a_part_of_the_workload(
         hash = "one"
 
         @classmethod
-        def of(cls, arch: Architecture, name: str, report: Reporter) -> "Fake":
-            assert name == content
+        def selected(cls, arch: Architecture, selection: Selection) -> "Fake":
+            assert selection is SELECTIONS[content]
             return cls()
 
     for name in ("real-text", "program-workload"):
@@ -84,7 +84,7 @@ def test_programs_from_packages_are_a_part_of_the_workload(
 
 
 def test_a_store_whose_tools_are_missing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_maven(arch: Architecture, name: str, report: Reporter) -> StoreDisk:
+    def without_maven(arch: Architecture, name: str) -> StoreDisk:
         if name == "lucene":
             raise MissingTool("'mvn' is not installed.")
         return StoreDisk(arch, name, {})
@@ -92,7 +92,7 @@ def test_a_store_whose_tools_are_missing_is_passed_over(monkeypatch: pytest.Monk
     monkeypatch.setattr("foliolab.disks.stores.store_disk", without_maven)
     experiment = find_experiment("stores")
     plan = make_plan(experiment, experiment.scale("quick"))
-    backend = QemuBackend(X86_64, Accelerator("test", (), patience=1), Reporter())
+    backend = QemuBackend(X86_64, Accelerator("test", (), patience=1))
     obstacles = {step.cell.as_dict()["store"]: backend.obstacle(plan, step) for step in plan.steps}
     assert obstacles.pop("lucene") == "'mvn' is not installed."
     assert set(obstacles) == {"lmdb", "mdbx", "bbolt", "sqlite", "git"}

@@ -8,7 +8,6 @@ from foliolab.campaign.store import read_samples
 from foliolab.cli.main import main
 from foliolab.kernel.build import KernelRequest
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from tests.campaign.fake import FakeBackend, kernel_for
 
 
@@ -32,7 +31,7 @@ def test_kernels_are_measured_beside_the_model(
     """Which are built and measured, with guests that are none."""
     built = set()
 
-    def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
+    def build(request: KernelRequest) -> BuiltKernel:
         built.add(request.kernel)
         return kernel_for(request.kernel)
 

@@ -14,7 +14,6 @@ from foliolab.cli.measure import requested
 from foliolab.errors import SourceError, UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from tests.small import small_experiment
 
 COMMANDS = {
@@ -155,7 +154,7 @@ def test_guests_that_count_instructions_calibrate_no_timer(
     kernel = BuiltKernel("0", image, "k", "lab", X86_64, "6.12.43", 4096, ours=False, packaged=packaged)
     argv = ["exec", "--arch", "x86_64", *options, *PROGRAM]
     asked = Asked.by(command_line().parse_args(argv))
-    guests = asked.guests({"k": kernel}, ["measure"], {}, Reporter())
+    guests = asked.guests({"k": kernel}, ["measure"], {})
     assert guests.configs["k"].boot_arguments == guests.helper.boot_arguments == told
     assert guests.configs["k"].device == asked.device
     assert guests.helper.device is None

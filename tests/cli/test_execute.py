@@ -13,7 +13,6 @@ import pytest
 from foliolab.arch import ARM64, NATIVE, size_name
 from foliolab.files import REPOSITORY
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from tests.cli.act import cells, compiled
 from tests.cli.command import lab, sentence
@@ -158,7 +157,7 @@ def test_an_emulated_guest_that_had_too_little_time_says_so(
 
 @pytest.mark.boot
 def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: Path) -> None:
-    probe = str(guest_programs(NATIVE, Reporter())["sparse-mmap"])
+    probe = str(guest_programs(NATIVE)["sparse-mmap"])
     file = tmp_path / "counts.json"
     done = lab("exec", "--variant", "off,adaptive", "--read-ahead-kb", "128,4096", "--disk", "ext4:64M",
                "--json", str(file), "--", probe, "--file", "/data/file", "--pattern", "random")  # fmt: skip

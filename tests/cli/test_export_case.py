@@ -15,7 +15,6 @@ from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.cli.main import main
 from foliolab.errors import BuildError
-from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from tests.guest.program import PAGE, run
 from tests.processes import wait_until
@@ -76,7 +75,7 @@ def test_the_c_file_is_the_program(
     argv = ["-O2", "-pthread", "-static", "-Wall", "-Wextra", "-Werror", "-o", file.stem, file.name]
     process.run([process.tool(NATIVE.compiler), *argv], BuildError)
     mine = run(place / file.stem, *options)
-    theirs = run(guest_programs(NATIVE, Reporter())[mine["probe"]], *options)
+    theirs = run(guest_programs(NATIVE)[mine["probe"]], *options)
     assert mine.keys() == theirs.keys() >= {"read_bytes", "read_requests", "major_faults", "seconds"}
     assert mine["floor_bytes"] == theirs["floor_bytes"]
 

@@ -10,7 +10,6 @@ from foliolab.cli import shell
 from foliolab.cli.main import main
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.switches import switch_path
 from tests.campaign.fake import kernel_for
 from tests.cli.command import lab, sentence
@@ -21,7 +20,7 @@ ADAPTIVE = switch_path("mmap_readahead/adaptive")
 @pytest.mark.boot
 def test_a_command_runs_on_our_kernel_with_the_hosts_files() -> None:
     """On that of test_ported.py; the command is like one with a variant's switches."""
-    build(KernelRequest(NATIVE, "debian:7.3+ours", "host"), Reporter())  # outside of the command's time limit
+    build(KernelRequest(NATIVE, "debian:7.3+ours", "host"))  # outside of the command's time limit
     command = f"uname -r; echo 0 >{ADAPTIVE}; cat {ADAPTIVE}; ls README.md"
     done = lab("shell", "--kernel", "debian:7.3+ours", "--", "sh", "-c", command)
     release, adaptive, file = done.stdout.split()
@@ -49,7 +48,7 @@ def test_the_kernel_that_was_asked_for_is_built_and_started_as_it_boots(
 ) -> None:
     requests = []
 
-    def built(request: KernelRequest, report: Reporter) -> BuiltKernel:
+    def built(request: KernelRequest) -> BuiltKernel:
         requests.append(request)
         return kernel_for(request.kernel)
 

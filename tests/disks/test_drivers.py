@@ -9,7 +9,6 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.disks.engines import drivers
-from foliolab.progress import Reporter
 from tests.disks.driver import TOOLS
 from tests.processes import wait_until
 
@@ -41,7 +40,7 @@ class Driver:
         if store in TOOLS and not shutil.which(TOOLS[store]):
             pytest.skip(f"{TOOLS[store]} is not installed")
         self.store = store
-        self._programs = drivers(NATIVE, store, Reporter())
+        self._programs = drivers(NATIVE, store)
 
     def argv(self, data: Path, hint: str) -> list[str]:
         name = "bbolt-no-hint" if (self.store, hint) == ("bbolt", "none") else self.store
@@ -247,11 +246,11 @@ def test_the_hint_is_given_to_the_mapping(engine: Driver, data: Path, tmp_path: 
 
 
 def test_drivers_are_static_and_cached(engine: Driver) -> None:
-    programs = drivers(NATIVE, engine.store, Reporter())
+    programs = drivers(NATIVE, engine.store)
     for program in programs.values():
         assert b"INTERP" not in subprocess.run(["readelf", "-lW", program], capture_output=True, check=True).stdout
     made = {name: program.stat() for name, program in programs.items()}
-    assert drivers(NATIVE, engine.store, Reporter()) == programs
+    assert drivers(NATIVE, engine.store) == programs
     assert {name: program.stat() for name, program in programs.items()} == made
 
 

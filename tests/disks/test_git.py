@@ -14,7 +14,6 @@ from foliolab.disks import git
 from foliolab.errors import MissingTool
 from foliolab.files import digest_files
 from foliolab.kernel.source import Source
-from foliolab.progress import Reporter
 from tests.disks.driver import Driver
 
 BLOBS = 60
@@ -44,13 +43,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(place / "cache"))
     monkeypatch.setenv("GIT_DIR", "/nowhere")  # as the hooks of our own repository are run with
-    monkeypatch.setattr(git, "from_debian", lambda version, report: Source(place / "source", "6.12.1", "identity"))
-    return git.repository(Reporter())
+    monkeypatch.setattr(git, "from_debian", lambda version: Source(place / "source", "6.12.1", "identity"))
+    return git.repository()
 
 
 @pytest.fixture
 def driver(made: Path) -> Driver:
-    return Driver((str(git.drivers(NATIVE, Reporter())["git"]),), made / "data")
+    return Driver((str(git.drivers(NATIVE)["git"]),), made / "data")
 
 
 @pytest.fixture
@@ -80,13 +79,13 @@ def test_a_repository_has_each_blob_of_the_parts_once_and_nothing_else(made: Pat
 
 def test_a_repository_is_the_same_each_time(made: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest_files((path for path in made.rglob("*") if path.is_file()), made)
-    assert git.repository(Reporter()) == made
+    assert git.repository() == made
     monkeypatch.setenv("FOLIOLAB_CACHE", str(place / "another cache"))
-    again = git.repository(Reporter())
+    again = git.repository()
     assert digest_files((path for path in again.rglob("*") if path.is_file()), again) == before
     assert again.name == made.name
-    monkeypatch.setattr(git, "from_debian", lambda version, report: Source(place / "source", "6.12.2", "other"))
-    assert git.repository(Reporter()).name != made.name
+    monkeypatch.setattr(git, "from_debian", lambda version: Source(place / "source", "6.12.2", "other"))
+    assert git.repository().name != made.name
 
 
 def test_reading(driver: Driver) -> None:
@@ -143,4 +142,4 @@ def test_damage_is_noticed(copy: Driver) -> None:
 def test_a_machine_without_git(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(MissingTool, match="'apt-get install git' brings it"):
-        git.repository(Reporter())
+        git.repository()

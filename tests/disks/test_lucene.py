@@ -12,7 +12,6 @@ from foliolab.arch import NATIVE
 from foliolab.disks import lucene
 from foliolab.errors import BuildError, MissingTool
 from foliolab.files import digest_files
-from foliolab.progress import Reporter
 from tests.disks.driver import Driver
 from tests.disks.test_drivers import value
 from tests.processes import wait_until
@@ -33,7 +32,7 @@ def lucene_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("mvn"):
         pytest.skip("Maven is not installed")
     directory = tmp_path_factory.mktemp("root") / "tree"
-    lucene.root(NATIVE, Reporter())._fill(directory)
+    lucene.root(NATIVE)._fill(directory)
     return directory
 
 
@@ -147,10 +146,10 @@ def test_the_hint_is_lucenes(driver: Driver, scratch: Path, hint: str, random: b
 def test_what_is_made_is_the_same_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not shutil.which("mvn"):
         pytest.skip("Maven is not installed")
-    before = lucene.programs(Reporter())
+    before = lucene.programs()
     assert {path.name for path in before.iterdir()} == {"driver.jar", "lucene", "lucene-core.jar", "prepare.mk"}
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
-    again = lucene.programs(Reporter())
+    again = lucene.programs()
     assert again.name == before.name
     assert digest_files(again.iterdir(), again) == digest_files(before.iterdir(), before)
 
@@ -163,11 +162,11 @@ def test_another_file_than_lucenes_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
     with pytest.raises(BuildError, match=r"lucene-core\.jar of version [\d.]+ is not the file that is known"):
-        lucene.programs(Reporter())
+        lucene.programs()
 
 
 def test_a_machine_without_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
     with pytest.raises(MissingTool, match="mvn is not installed; 'apt-get install maven' brings it"):
-        lucene.programs(Reporter())
+        lucene.programs()

@@ -15,7 +15,6 @@ from foliolab.errors import UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.files import GUEST
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
@@ -29,7 +28,7 @@ RECORDS = 4000
 
 def test_an_unknown_store_is_named() -> None:
     with pytest.raises(UsageError, match=r"There is no store 'oracle'; known: lmdb, mdbx, bbolt, sqlite, lucene, git"):
-        store_disk(NATIVE, "oracle", Reporter())
+        store_disk(NATIVE, "oracle")
 
 
 def test_the_hash_covers_what_is_put_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,10 +61,10 @@ def test_the_hash_covers_what_is_put_on_the_disk(tmp_path: Path, monkeypatch: py
 def test_every_workload_of_every_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patched_kernel: BuiltKernel
 ) -> None:
-    image = initramfs(guest_programs(NATIVE, Reporter()))
+    image = initramfs(guest_programs(NATIVE))
     bare = GuestConfig(NATIVE, patched_kernel.image, image, choose(NATIVE), memory_mib=512)
-    chosen = [replace(store_disk(NATIVE, name, Reporter()), records=RECORDS) for name in ENGINES]
-    disks = stores.prepare(chosen, bare, Reporter())
+    chosen = [replace(store_disk(NATIVE, name), records=RECORDS) for name in ENGINES]
+    disks = stores.prepare(chosen, bare)
     known = {
         store: {
             str(cell.as_dict()["workload"])

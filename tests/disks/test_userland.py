@@ -18,7 +18,6 @@ from foliolab.errors import LabError
 from foliolab.experiment.spec import ROOTS
 from foliolab.files import GUEST
 from foliolab.kernel.source import Source
-from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
@@ -45,7 +44,7 @@ def small(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Us
     for name in ("tools/include/a.h", "tools/arch/x86/include/b.h", "tools/lib/c.c", "kernel/d.c"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(name)
-    return Userland(X86_64, fetch(X86_64, ["new"], Reporter()), Source(tree, "6.12.1", "identity"))
+    return Userland(X86_64, fetch(X86_64, ["new"]), Source(tree, "6.12.1", "identity"))
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def listed(disk: Path, directory: str) -> dict[str, str]:
 
 
 def test_a_disk_has_the_packages_the_work_and_the_project(small: Userland, nobody: GuestConfig) -> None:
-    disk = small.prepare(nobody, Reporter())
+    disk = small.prepare(nobody)
     assert (disk.path, disk.format) == (small.path, "raw")
     assert sorted(path.suffix for path in small.path.parent.iterdir()) == [".img", ".lock"]
     subprocess.run(["xfs_repair", "-n", "-f", str(disk.path)], capture_output=True, check=True)
@@ -86,9 +85,9 @@ def test_a_disk_has_the_packages_the_work_and_the_project(small: Userland, nobod
 
 
 def test_a_disk_is_made_once(small: Userland, nobody: GuestConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = small.prepare(nobody, Reporter()).path.stat()
+    before = small.prepare(nobody).path.stat()
     monkeypatch.setattr(userland, "_make_filesystem", None)
-    assert small.prepare(nobody, Reporter()).path.stat() == before
+    assert small.prepare(nobody).path.stat() == before
 
 
 def test_a_disk_that_cannot_be_made_leaves_nothing(
@@ -99,7 +98,7 @@ def test_a_disk_that_cannot_be_made_leaves_nothing(
 
     monkeypatch.setattr(userland, "written_by_guest", broken)
     with pytest.raises(LabError, match="unwell"):
-        small.prepare(nobody, Reporter())
+        small.prepare(nobody)
     assert [path.suffix for path in small.path.parent.iterdir()] == [".lock"]
 
 
@@ -129,7 +128,7 @@ def test_a_disk_with_databases_has_the_work_of_both(
     monkeypatch.setattr(userland, "written_by_guest", lambda config, jobs, *_: done.append(jobs))
     programs = replace(small, selection=SELECTIONS["programs"])
     assert programs.hash != small.hash
-    disk = programs.prepare(nobody, Reporter())
+    disk = programs.prepare(nobody)
     files = {"Makefile", "program.py", "databases.py", "no-hint.c", "prepare.mk"}
     assert set(listed(disk.path, "/src")) == {*files, "linux"}
     assert [[command[0] for command in commands] for commands in done] == [[":mount", "real-text", "program-workload"]]
@@ -143,23 +142,23 @@ def test_a_selection_can_be_of_another_release(mirror: Mirror) -> None:
     """Which this mirror does not have."""
     selection = Selection(("new",), (), (), suite="newer")
     with pytest.raises(LabError, match="apt cannot fetch new for x86_64 from newer"):
-        Userland.selected(X86_64, selection, Reporter())
+        Userland.selected(X86_64, selection)
 
 
 def test_a_name_that_no_listing_can_hold(mirror: Mirror, small: Userland, nobody: GuestConfig) -> None:
     mirror.add("odd", "1", "amd64", file="usr/share/two words")
-    odd = replace(small, packages=fetch(X86_64, ["odd"], Reporter()))
+    odd = replace(small, packages=fetch(X86_64, ["odd"]))
     with pytest.raises(LabError, match="'usr/share/two words' has a blank in its name"):
-        odd.prepare(nobody, Reporter())
+        odd.prepare(nobody)
 
 
 @pytest.fixture(scope="module")
 def python_results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Python in one guest: in fresh memory, in fragmented, and again; and the guest's settings before and after."""
     machine = ARM64_4K
-    programs = guest_programs(machine.arch, Reporter())
+    programs = guest_programs(machine.arch)
     config = guest_config(machine.kernel(), programs)
-    disk = Userland.selected(machine.arch, SELECTIONS["userland"], Reporter()).prepare(config, Reporter())
+    disk = Userland.selected(machine.arch, SELECTIONS["userland"]).prepare(config)
     console = tmp_path_factory.mktemp("python") / "console.log"
     results = []
     with Guest(replace(config, memory_mib=512, disks=(disk,), initramfs=initramfs(programs)), console) as guest:
@@ -216,8 +215,8 @@ def test_memory_can_be_broken_up_and_put_together_again(python_results: list[dic
 @pytest.mark.boot
 def test_a_database_reads_again_what_a_small_group_has_lost(tmp_path: Path) -> None:
     arch = ARM64_4K.arch
-    config = guest_config(ARM64_4K.kernel(), guest_programs(arch, Reporter()))
-    disk = Userland.selected(arch, SELECTIONS["programs"], Reporter()).prepare(config, Reporter())
+    config = guest_config(ARM64_4K.kernel(), guest_programs(arch))
+    disk = Userland.selected(arch, SELECTIONS["programs"]).prepare(config)
     argv = ["program-workload", "--root", "/data", "--workload", "sqlite", "--memory"]
     with Guest(replace(config, memory_mib=512, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "xfs", "ro"]).checked()

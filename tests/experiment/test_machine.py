@@ -11,7 +11,6 @@ from foliolab.errors import BadExperiment, UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import make_plan
 from foliolab.experiment.spec import Parameters
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from tests.experiment.good import GOOD, write
 
@@ -95,4 +94,4 @@ def test_a_demand_for_such_processors_is_refused_where_it_is_not(tmp_path: Path)
     assert recorded == plain, "it asks for an accelerator, which the backend says"
     words = "Processors of mine have to run at the same time, and those of x86_64 take turns under qemu-tcg: use KVM"
     with pytest.raises(UsageError, match=words):
-        measure(Request(file, arch="x86_64", accelerator="tcg"), Reporter())
+        measure(Request(file, arch="x86_64", accelerator="tcg"))

@@ -12,7 +12,6 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.metal.answers import Answers
 from foliolab.process import dying_with_parent
-from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from foliolab.vm.outcome import JobResult
 
@@ -39,7 +38,7 @@ class Alone:
             (root / name.lstrip("/")).write_text(text)
         for directory in ("job", "bin"):
             (root / directory).mkdir(exist_ok=True)
-        programs = guest_programs(NATIVE, Reporter())
+        programs = guest_programs(NATIVE)
         (root / "bin/init").write_bytes(programs["init"].read_bytes())
         (root / "bin/init").chmod(0o755)
         numbered = list(enumerate(zip(steps or range(1, len(jobs) + 1), jobs, strict=True), start=1))

@@ -7,7 +7,6 @@ import pytest
 from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.errors import BuildError
-from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from tests.guest.program import PAGE, Plan, sanitized
 from tests.tmpfs import tmpfs
@@ -41,7 +40,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 @pytest.fixture(scope="session")
 def programs() -> dict[str, Path]:
     """All programs of guest/, compiled for this machine: name -> path."""
-    return guest_programs(NATIVE, Reporter())
+    return guest_programs(NATIVE)
 
 
 @pytest.fixture(scope="session")

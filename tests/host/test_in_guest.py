@@ -14,7 +14,6 @@ from foliohost.record import _DRAIN_SECONDS, _LOOK_SECONDS
 from foliohost.trace import read_trace
 from foliolab.arch import NATIVE
 from foliolab.files import REPOSITORY
-from foliolab.progress import Reporter
 from foliolab.trace.replay import replays
 from foliolab.vm.image import guest_programs
 from tests.cli.command import lab
@@ -38,7 +37,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     done = lab(
         "exec", "--kernel", KERNEL, "--variant", "unpatched", "--packages", PACKAGES, "--data", str(data),
         "--accelerator", "icount", "--read-ahead-kb", "128", "--env", "PYTHONPATH=/data", "--env", "HOME=/tmp",
-        "--env", "PYTHONDONTWRITEBYTECODE=1", "--copy", str(guest_programs(NATIVE, Reporter())["sparse-mmap"]),
+        "--env", "PYTHONDONTWRITEBYTECODE=1", "--copy", str(guest_programs(NATIVE)["sparse-mmap"]),
         "--copy", in_guest.__file__, "--copy", toucher.__file__, "--",
         "python3", "/files/in_guest.py", "cost", "predict", "diagnose", "cure",
     )  # fmt: skip

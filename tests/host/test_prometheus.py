@@ -19,7 +19,6 @@ import pytest
 from foliolab.apt import fetch, unpack
 from foliolab.arch import NATIVE
 from foliolab.files import REPOSITORY
-from foliolab.progress import Reporter
 from tests.host.command import ARGV, ENVIRONMENT
 from tests.host.conftest import Toucher, large_file, start
 from tests.host.toucher import drop
@@ -43,7 +42,7 @@ scrape_configs: [{{job_name: node, static_configs: [{{targets: ["{target}"]}}]}}
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the programs of both packages are."""
     tree = tmp_path_factory.mktemp("programs")
-    for package in fetch(NATIVE, PACKAGES, Reporter()):
+    for package in fetch(NATIVE, PACKAGES):
         if package.file.name.partition("_")[0] in PACKAGES:
             unpack(package.file, tree)
     return tree / "usr/bin"

@@ -15,7 +15,6 @@ from foliolab.arch import NATIVE
 from foliolab.disks.userland import Packages
 from foliolab.files import REPOSITORY
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.data import Fresh
 from foliolab.vm.guest import Guest, GuestConfig
@@ -47,16 +46,16 @@ def booted(config: GuestConfig, console: Path) -> Iterator[Callable[..., str]]:
 
 @pytest.mark.boot
 def test_what_a_reset_leaves_on_a_disk_is_no_cure_of_the_next_boot(tmp_path: Path) -> None:
-    report, content = Reporter(), tmp_path / "content"
+    content = tmp_path / "content"
     without = shutil.ignore_patterns("__pycache__")
     shutil.copytree(REPOSITORY / "host/foliohost", content / "foliohost", ignore=without)
     (content / "file").write_bytes(os.urandom(4 << 20))
-    kernel = build(KernelRequest(NATIVE, KERNEL), report)
+    kernel = build(KernelRequest(NATIVE, KERNEL))
     files = {"/files/steps.py": Path(reset_in_guest.__file__)}
-    image = initramfs(guest_programs(NATIVE, report), files, kernel.modules)
+    image = initramfs(guest_programs(NATIVE), files, kernel.modules)
     bare = GuestConfig(NATIVE, kernel.image, image, choose(NATIVE))
-    disk = Fresh("ext4", None, content).prepare(bare, tmp_path, report)
-    config = replace(bare, disks=(disk, Packages((PACKAGES,)).prepare(NATIVE, bare, tmp_path, report)))
+    disk = Fresh("ext4", None, content).prepare(bare, tmp_path)
+    config = replace(bare, disks=(disk, Packages((PACKAGES,)).prepare(NATIVE, bare, tmp_path)))
 
     def reset(stream: int, text: bytes) -> None:
         assert (stream, text) == (1, b"%d KiB\n" % CURED_KB)

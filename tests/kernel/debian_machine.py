@@ -13,7 +13,6 @@ from pathlib import Path
 from foliolab.arch import NATIVE
 from foliolab.errors import LabError
 from foliolab.process import run, tool
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs
@@ -100,7 +99,7 @@ class DebianMachine:
 
         Its menu has one kernel, until update-grub makes the real one in the guest.
         """
-        programs = guest_programs(NATIVE, Reporter())
+        programs = guest_programs(NATIVE)
         copies = {"usr/sbin/foliolab-guest": programs["init"], "usr/bin/sparse-mmap": programs["sparse-mmap"]}
         copies |= {f"packages/{file.name}": file for file in packages}
         steps = {"in_tree": _IN_TREE, "then": _BOOT_LOADER}

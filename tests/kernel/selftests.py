@@ -11,7 +11,6 @@ from pathlib import Path
 from foliolab.arch import Architecture
 from foliolab.files import KERNEL
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.suites.ktap import End, ResultLine, read
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
@@ -25,7 +24,7 @@ Programs = Callable[[Architecture], dict[str, Path]]
 def guest_config(kernel: BuiltKernel, programs: Programs, memory_mib: int = 1024) -> GuestConfig:
     arch = kernel.arch
     extra = {f"/bin/{name}": path for name, path in programs(arch).items()}
-    archive = initramfs(guest_programs(arch, Reporter()), extra)
+    archive = initramfs(guest_programs(arch), extra)
     return GuestConfig(arch, kernel.image, archive, choose(arch), memory_mib=memory_mib, cpus=2)
 
 
@@ -127,7 +126,7 @@ def guest_with_data(
     config: GuestConfig, filesystem: Filesystem, console: Path, disk: Disk | None = None
 ) -> Iterator[Guest]:
     """A guest with room on ``filesystem`` at /data, where the kselftests make files of their own."""
-    data = disk or DataDisk(filesystem, 256 << 20).prepare(config, Reporter())
+    data = disk or DataDisk(filesystem, 256 << 20).prepare(config)
     with Guest(replace(config, disks=(data,)), console) as guest:
         guest.run([":mount", "/dev/vda", "/data", filesystem]).checked()
         if not disk:

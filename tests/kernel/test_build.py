@@ -20,14 +20,13 @@ from foliolab.kernel.name import parse_name
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source
 from foliolab.process import process_group
-from foliolab.progress import Reporter
 from tests.processes import alive, wait_until
 
 
 @pytest.mark.boot
 def test_a_second_call_makes_nothing(patched_kernel: BuiltKernel) -> None:
     made = patched_kernel.image.stat()
-    assert build(KernelRequest(NATIVE, "patched"), Reporter()) == patched_kernel
+    assert build(KernelRequest(NATIVE, "patched")) == patched_kernel
     assert patched_kernel.image.stat() == made
 
 
@@ -42,7 +41,7 @@ def test_kernel_says_what_it_is(patched_kernel: BuiltKernel, stock_kernel: Built
 def test_an_unpatched_kernel_has_none_of_our_code(source: Source, patched_kernel: BuiltKernel) -> None:
     """By its source and its options: no test needs it built."""
     assert applied(source, parse_name("unpatched").series) == {}
-    with building._gathered(KernelRequest(NATIVE, "unpatched"), Reporter()) as inputs:
+    with building._gathered(KernelRequest(NATIVE, "unpatched")) as inputs:
         unpatched = inputs.options
     assert 'CONFIG_LOCALVERSION="-foliolab-unpatched"' in unpatched
     option = "CONFIG_PAGE_TOUCH"
@@ -130,7 +129,7 @@ def test_what_a_killed_make_left_is_made_again(
     made = inputs.directory / "made.o"
     with pytest.raises(BuildError, match="Making failed"), making.unfinished_swept(inputs.directory):
         made.touch()
-        building._make(inputs, source.tree, ["default"], "Making", Reporter())
+        building._make(inputs, source.tree, ["default"], "Making")
     with making.unfinished_swept(inputs.directory):
         assert made.exists() is not swept
 
@@ -141,7 +140,7 @@ def test_what_was_made_long_before_a_kill_stays(tmp_path: Path, monkeypatch: pyt
     settled = f"until [ {making._STAMP} -nt early.o ]; do sleep 0.1; done"
     command = ["/bin/sh", "-c", f"cd {tmp_path}; touch early.o; {settled}; touch late.o late.ko; kill -KILL $$"]
     with pytest.raises(BuildError), making.unfinished_swept(tmp_path):
-        making.run_make(command, tmp_path, "log", "Making", Reporter())
+        making.run_make(command, tmp_path, "log", "Making")
     with making.unfinished_swept(tmp_path):
         assert [path.name for path in tmp_path.glob("*.[ok]*")] == ["early.o"]
 

@@ -15,7 +15,6 @@ from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
 from foliolab.process import Need
-from foliolab.progress import Reporter
 from tests.kernel.kept import kept
 
 LOADED = Path(__file__).parent / "debian-in-qemu.lsmod"
@@ -105,12 +104,12 @@ def test_a_removed_kernel_leaves_nothing_behind(tmp_path: Path) -> None:
 @pytest.mark.boot
 def test_modules_that_are_not_listed_are_left_out(source: Source, tmp_path: Path) -> None:
     """Debian's configuration, on the pristine tree, which nothing is written to."""
-    base = build_deb._base("", source, Reporter())
+    base = build_deb._base("", source)
     wanted = build_deb._wanted(base, source, parse_name("unpatched"), ours=False)
 
     def configured() -> list[str]:
         with unfinished_swept(tmp_path):
-            build_deb._configure(tmp_path, source.tree, base | wanted, build_deb._listed(LOADED), Reporter())
+            build_deb._configure(tmp_path, source.tree, base | wanted, build_deb._listed(LOADED))
         return (tmp_path / ".config").read_text().splitlines()
 
     how = digest_files([Path(__file__), *Path(build_deb.__file__).parent.glob("*.py")])

@@ -24,7 +24,6 @@ from foliolab.kernel.series import commits, read_series
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.process import compiler, run, tool
-from foliolab.progress import Reporter
 from foliolab.vm.outcome import splats
 from tests.conftest import ALL_COMMITS, BUILT_BASES
 from tests.kernel.selftests import check_kunit
@@ -145,7 +144,7 @@ class Walk:
 
 @contextmanager
 def walk(version: str, arch: Architecture) -> Iterator[Walk]:
-    source = from_debian(version, Reporter())
+    source = from_debian(version)
     with locked(cache_directory() / "commits.lock"):
         walk = Walk(source, arch)
         with unfinished_swept(walk.directory):

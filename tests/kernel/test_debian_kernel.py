@@ -15,7 +15,6 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian_kernel import fetched, package_name, unpacked
 from foliolab.kernel.held import held
 from foliolab.kernel.name import parse_name
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
@@ -61,7 +60,7 @@ def test_the_newest_plain_kernel_comes_with_the_packages_that_hold_it(mirror: Mi
     mirror.add("kmod", "1", "amd64")
 
     def names(version: str, *, newest: bool = False) -> list[str]:
-        return [file.name.partition("_")[0] for file in fetched(version, X86_64, Reporter(), newest=newest)]
+        return [file.name.partition("_")[0] for file in fetched(version, X86_64, newest=newest)]
 
     parts = ["linux-image-6.12.10+deb13-amd64", "linux-modules-6.12.10+deb13-amd64"]
     assert names("6.12") == parts
@@ -91,14 +90,14 @@ def test_the_name_of_a_release_is_of_the_newest_kernel_that_it_came_with(
     trust_everybody(mirror.configuration)
     monkeypatch.setattr(apt, "KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
     for release, kernel in (("12", "6.1.0-40-amd64"), ("13", "6.12.43+deb13-amd64")):
-        found = fetched(parse_name(f"image:debian:{release}").image, X86_64, Reporter())
+        found = fetched(parse_name(f"image:debian:{release}").image, X86_64)
         assert [file.name for file in found] == [f"linux-image-{kernel}_1_amd64.deb"]
 
 
 def test_a_version_that_debian_does_not_have_is_named(mirror: Mirror, tmp_path: Path) -> None:
     sentence = r"apt cannot fetch linux-image-5\.4\.\*-arm64"
     with pytest.raises(LabError, match=sentence):
-        fetched("5.4", ARM64, Reporter())
+        fetched("5.4", ARM64)
     assert not (tmp_path / "cache/packages/kernel-5.4-arm64").exists()
 
 
@@ -128,26 +127,26 @@ def test_names() -> None:
     with pytest.raises(UnknownKernel, match=r"write for instance image:debian:6\.12 or image:debian:13\."):
         parse_name("image:debian:new")
     with pytest.raises(UsageError, match="smallest pages"):
-        build(KernelRequest(ARM64, "image:debian:6.12", page_size=65536), Reporter())
+        build(KernelRequest(ARM64, "image:debian:6.12", page_size=65536))
     for wrong in (
         KernelRequest(X86_64, "image:debian:6.1", "debug"),
         KernelRequest(X86_64, "image:debian:6.1", extras=("network", "xfs")),
     ):
         with pytest.raises(UsageError, match=r"is not built here: .*(profile debug|network cannot)"):
-            build(wrong, Reporter())
-    with pytest.raises(UsageError, match="has no source here"), held(parse_name("image:debian:6.12"), Reporter()):
+            build(wrong)
+    with pytest.raises(UsageError, match="has no source here"), held(parse_name("image:debian:6.12")):
         pass
 
 
 @pytest.mark.boot
 def test_debians_own_kernel_runs_a_guest(tmp_path: Path) -> None:
-    kernel = build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter())
+    kernel = build(KernelRequest(NATIVE, "image:debian:6.12"))
     assert kernel.version.startswith("6.12.")
     assert json.loads((kernel.image.parent / "kernel.json").read_text())["release"] == kernel.release
     assert "CONFIG_VIRTIO_BLK=m" in kernel.config.read_text()
-    image = initramfs(guest_programs(NATIVE, Reporter()), modules=kernel.modules)
+    image = initramfs(guest_programs(NATIVE), modules=kernel.modules)
     bare = GuestConfig(NATIVE, kernel.image, image, choose(NATIVE), memory_mib=512)
-    disks = tuple(DataDisk(filesystem, 320 << 20).prepare(bare, Reporter()) for filesystem in ("ext4", "xfs"))
+    disks = tuple(DataDisk(filesystem, 320 << 20).prepare(bare) for filesystem in ("ext4", "xfs"))
     with Guest(replace(bare, disks=disks), tmp_path / "console.log") as guest:
         assert guest.ready.release == kernel.release
         for device, filesystem in (("vda", "ext4"), ("vdb", "xfs")):

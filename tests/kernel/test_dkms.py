@@ -14,7 +14,6 @@ from foliolab.files import MODULE, cache_directory, made_once
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.debian_headers import headers, make_command
-from foliolab.progress import Reporter
 
 NAME, VERSION = module.name_and_version()
 WHICH = ("-m", NAME, "-v", VERSION)
@@ -98,7 +97,7 @@ class Dkms:
 
 @pytest.fixture(params=["bookworm", "trixie"])
 def added(request: pytest.FixtureRequest, package: Path, tmp_path: Path, stock_kernel: BuiltKernel) -> Dkms:
-    found = headers(stock_kernel.release, NATIVE, Reporter())
+    found = headers(stock_kernel.release, NATIVE)
     # As a machine has them in one directory where these headers are installed.
     place = tmp_path / "headers"
     place.mkdir()

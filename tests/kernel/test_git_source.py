@@ -12,7 +12,6 @@ from foliolab.kernel.name import parse_name
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
-from foliolab.progress import Reporter
 from tests.git import git
 
 LONG_AGO = 1_000_000_000
@@ -39,7 +38,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def source_of(text: str) -> Source:
-    with held(parse_name(text), Reporter()) as source:
+    with held(parse_name(text)) as source:
         assert source.tree.is_dir()
         return source
 
@@ -123,7 +122,7 @@ def test_the_tree_stays_where_it_is_until_another_is_asked_for(repository: Path,
     os.utime(place / "mm/a.c", (LONG_AGO, LONG_AGO))
     series = tmp_path / "series.patch"
     series.write_text("--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1 @@\n-one\n+three\n")
-    with held(parse_name(f"{repository}@HEAD~1"), Reporter()) as source:
+    with held(parse_name(f"{repository}@HEAD~1")) as source:
         assert (source.version, source.place) == ("7.3.4", place)
         assert [source.read(file) for file in ("mm/a.c", "mm/new.c", "mm")] == [b"one\n", None, None]
         assert applied(source, [str(series)]) == {"mm/a.c": b"three\n"}

@@ -12,7 +12,6 @@ from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.held import held
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source, sources
-from foliolab.progress import Reporter
 from tests.processes import wait_until
 
 
@@ -30,7 +29,7 @@ def make_tree(place: Path, version: tuple[int, int, int] = (6, 12, 99)) -> Path:
 
 
 def source_at(place: Path) -> Source:
-    with held(parse_name(str(place)), Reporter()) as source:
+    with held(parse_name(str(place))) as source:
         return source
 
 
@@ -65,7 +64,7 @@ def test_debian_package_stays_the_base(source: Source) -> None:
 def test_a_package_that_another_process_fetches_is_fetched_once(capsys: pytest.CaptureFixture[str]) -> None:
     note = sources() / "debian-0.1.json"
     with ThreadPoolExecutor() as another, locked(note.with_suffix(".lock")):
-        found = another.submit(from_debian, "0.1", Reporter())
+        found = another.submit(from_debian, "0.1")
         assert wait_until(lambda: "waiting for another process to fetch linux-source-0.1" in capsys.readouterr().err)
         (sources() / "one").mkdir()
         tree = make_tree(sources() / "one/pristine")

@@ -15,7 +15,6 @@ from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.git_source import Repository
 from foliolab.kernel.imported import take_over
 from foliolab.kernel.series import read_mail, read_series
-from foliolab.progress import Reporter
 from tests.conftest import BASES, reduced
 from tests.git import git
 
@@ -27,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """For each version of Linux a branch that git has made of the mailbox, by somebody who signs it off."""
     places = {version: tmp_path_factory.mktemp("made") / version for version in BASES}
     for version, place in places.items():
-        reduced(from_debian(version, Reporter()), place)
+        reduced(from_debian(version), place)
         git(place, "init", "--quiet", "--initial-branch=foliolab")
         git(place, "add", "--all", "--force")
         git(place, "commit", "--quiet", "--message=Linux")
@@ -73,7 +72,7 @@ def amend(branch: Path, patch: str, version: str, file: str, old: str, new: str)
 @pytest.mark.parametrize("version", BASES)
 def test_what_is_released_changes_nothing(version: str, made: dict[str, Path], kernel: Path) -> None:
     before = everything(kernel)
-    assert take_over(Repository.at(made[version]), "foliolab", Reporter(), kernel) == []
+    assert take_over(Repository.at(made[version]), "foliolab", kernel) == []
     assert everything(kernel) == before
 
 
@@ -81,7 +80,7 @@ def test_what_another_kernel_needs_otherwise_is_in_its_patch(branches: dict[str,
     """A file that both have stays as it is for the other one."""
     file, patch = "mm/mmap_readahead_file.c", "adaptive-window.patch"
     amend(branches["7.3"], patch, "7.3", file, "#include <linux/slab.h>\n", "#include <linux/slab.h>\n/* 7.3 */\n")
-    assert take_over(Repository.at(branches["7.3"]), "foliolab", Reporter(), kernel) == [kernel / "patches/7.3" / patch]
+    assert take_over(Repository.at(branches["7.3"]), "foliolab", kernel) == [kernel / "patches/7.3" / patch]
     assert "\n+/* 7.3 */\n" in (kernel / "patches/7.3" / patch).read_text()
 
 
@@ -121,7 +120,7 @@ def test_edits_arrive_by_the_command_which_names_what_it_writes(branches: dict[s
 def refuse(branch: Path, kernel: Path, words: str) -> None:
     before = everything(kernel)
     with pytest.raises(SeriesError, match=words):
-        take_over(Repository.at(branch), "foliolab", Reporter(), kernel)
+        take_over(Repository.at(branch), "foliolab", kernel)
     assert everything(kernel) == before
 
 

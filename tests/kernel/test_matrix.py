@@ -14,7 +14,6 @@ from foliolab.files import KERNEL
 from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.source import Source
 from foliolab.process import package_of
-from foliolab.progress import Reporter
 from tests.cli.command import lab, sentence
 
 TELLING = ("i386-pae", "x86_64-bare")
@@ -27,7 +26,7 @@ TARGETS = [target.name for target in read_targets()] if os.environ.get("FOLIOLAB
 @pytest.mark.parametrize("kernel", ported_kernels())
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_compiler_complains(kernel: str, target: str) -> None:
-    (outcome,) = compiled(kernel, read_targets([target]), Reporter())
+    (outcome,) = compiled(kernel, read_targets([target]))
     assert outcome.complaints == ()
     assert "mm/filemap.o" in outcome.objects
 

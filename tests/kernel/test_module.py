@@ -22,7 +22,6 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.debian_headers import compiled, headers
 from foliolab.kernel.debian_kernel import content, fetched
 from foliolab.kernel.name import BASE_VERSION, parse_name
-from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import complaints, splats
@@ -111,7 +110,7 @@ def guest(kernel: BuiltKernel, place: Path, programs: Iterable[Path], boot_argum
 
 def overlay_module(version: str) -> Path:
     """The module with overlayfs of Debian's kernel, which guests do not load by themselves."""
-    packages = fetched(version, NATIVE, Reporter())
+    packages = fetched(version, NATIVE)
 
     def make(place: Path) -> None:
         for package in packages:
@@ -258,8 +257,8 @@ def check_prices(running: Guest, sparse: float) -> None:
 @pytest.mark.boot
 @pytest.mark.parametrize("version", VERSIONS)
 def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> None:
-    kernel = build(KernelRequest(NATIVE, f"image:debian:{version}+module"), Reporter())
-    plain = build(KernelRequest(NATIVE, f"image:debian:{version}"), Reporter())
+    kernel = build(KernelRequest(NATIVE, f"image:debian:{version}+module"))
+    plain = build(KernelRequest(NATIVE, f"image:debian:{version}"))
     assert kernel.hash != plain.hash
     assert kernel.modules[:-1] == plain.modules
     assert kernel.module
@@ -355,7 +354,7 @@ def check_kept(running: Guest, broken: Path) -> None:
 @only_x86_64
 @pytest.mark.boot
 def test_what_goes_wrong_is_counted_or_said(tmp_path: Path, stock_kernel: BuiltKernel) -> None:
-    found = headers(stock_kernel.release, NATIVE, Reporter())
+    found = headers(stock_kernel.release, NATIVE)
 
     def make(place: Path) -> None:
         module.export(tmp_path / "module")
@@ -385,7 +384,7 @@ def test_what_goes_wrong_is_counted_or_said(tmp_path: Path, stock_kernel: BuiltK
 @only_x86_64
 @pytest.mark.boot
 def test_a_guest_without_it_is_told(tmp_path: Path) -> None:
-    kernel = build(KernelRequest(NATIVE, "image:debian:6.12+module"), Reporter())
+    kernel = build(KernelRequest(NATIVE, "image:debian:6.12+module"))
     with guest(kernel, tmp_path, [], "lockdown=integrity") as running:
         why = "Lockdown: init: unsigned module loading is restricted"
         with pytest.raises(NoResult, match=f"has not loaded the module {module.NAME}: {why}"):
@@ -395,7 +394,7 @@ def test_a_guest_without_it_is_told(tmp_path: Path) -> None:
 @only_x86_64
 @pytest.mark.boot
 def test_a_kernel_with_another_prototype_is_named(tmp_path: Path, stock_kernel: BuiltKernel) -> None:
-    found = headers(stock_kernel.release, NATIVE, Reporter())
+    found = headers(stock_kernel.release, NATIVE)
     declared = (found.source / "include/linux/perf_event.h").read_text()
     changed = tmp_path / "changed/linux/perf_event.h"
     changed.parent.mkdir(parents=True)
@@ -418,4 +417,4 @@ def test_a_kernel_with_another_prototype_is_named(tmp_path: Path, stock_kernel: 
 def test_headers_are_for_this_machine_only() -> None:
     other = ARM64 if NATIVE is X86_64 else X86_64
     with pytest.raises(UsageError, match=f"tools for modules of {other.name} run on {other.name} only"):
-        headers("6.12.117+deb12-arm64", other, Reporter())
+        headers("6.12.117+deb12-arm64", other)

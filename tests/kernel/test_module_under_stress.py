@@ -18,7 +18,6 @@ from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian_headers import Headers, compiled
 from foliolab.kernel.source import Source
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
@@ -31,7 +30,7 @@ LOADS = int(os.environ.get("FOLIOLAB_STRESS_LOADS", "0"))
 
 def debug_kernel(source: Source, place: Path) -> tuple[Path, tuple[Path, ...]]:
     """The image of a kernel with KASAN and lockdep, and the module, built against it."""
-    kernel = build(KernelRequest(NATIVE, "unpatched", "debug", ("ftrace",)), Reporter())
+    kernel = build(KernelRequest(NATIVE, "unpatched", "debug", ("ftrace",)))
     objects = cache_directory() / "build" / f"{source.home.name}-x86_64-debug-ftrace-unpatched"
     assert (objects / ".config").read_text() == kernel.config.read_text(), "another kernel was built there since"
     module.export(place)
@@ -48,14 +47,14 @@ def test_it_comes_and_goes_while_files_change(version: str, source: Source, tmp_
     if version == "debug":
         booted, modules = debug_kernel(source, tmp_path / "module")
     else:
-        kernel = build(KernelRequest(NATIVE, f"image:debian:{version}+module"), Reporter())
+        kernel = build(KernelRequest(NATIVE, f"image:debian:{version}+module"))
         booted, modules = kernel.image, kernel.modules
     program = tmp_path / "module-reclaim"
     subprocess.run([NATIVE.compiler, "-O2", "-Wall", "-Werror", "-static", "-o", program, PROGRAM], check=True)
 
-    image = initramfs(guest_programs(NATIVE, Reporter()), {"/bin/module-reclaim": program}, modules)
+    image = initramfs(guest_programs(NATIVE), {"/bin/module-reclaim": program}, modules)
     bare = GuestConfig(NATIVE, booted, image, choose(NATIVE), memory_mib=1024, cpus=2)
-    disk = DataDisk("ext4", 320 << 20).prepare(bare, Reporter())
+    disk = DataDisk("ext4", 320 << 20).prepare(bare)
     with Guest(replace(bare, disks=(disk,)), tmp_path / "console.log") as running:
         running.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
         command = ["module-reclaim", module.NAME, f"/modules/{modules[-1].name}", "/data", str(LOADS)]

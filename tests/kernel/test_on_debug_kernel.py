@@ -16,7 +16,6 @@ from foliolab.files import KERNEL
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.process import tool
-from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
 from foliolab.vm.guest import Disk, Guest
 from foliolab.vm.outcome import splats
@@ -94,9 +93,7 @@ SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")
 @pytest.mark.parametrize("machine", MACHINES, indirect=True, ids=str)
 def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Programs, tmp_path: Path) -> None:
     """Other sequences than those of the kselftest's default."""
-    kernel = build(
-        KernelRequest(machine.arch, "patched", "debug", DEBUG_EXTRAS, page_size=machine.page_size), Reporter()
-    )
+    kernel = build(KernelRequest(machine.arch, "patched", "debug", DEBUG_EXTRAS, page_size=machine.page_size))
     config = guest_config(kernel, programs)
     with guest_with_data(config, "ext4", tmp_path / "console.log") as guest:
         argv = ["in-directory", "/data", "mprotect_batch_random", "--seed", "1000", "--sequences", SEQUENCES]
@@ -125,7 +122,7 @@ def test_faults_in_files_under_stress_on_the_debug_kernel(
     machine: Machine, extras: tuple[str, ...], programs: Programs, tmp_path: Path
 ) -> None:
     """Races of all that changes a mapping, and failing reads and allocations with other seeds each time, by turns."""
-    kernel = build(KernelRequest(machine.arch, "patched", "debug", extras, page_size=machine.page_size), Reporter())
+    kernel = build(KernelRequest(machine.arch, "patched", "debug", extras, page_size=machine.page_size))
     with guest_with_data(guest_config(kernel, programs), "xfs", tmp_path / "console.log") as guest:
         before = settings(guest)
         end = time.monotonic() + int(STRESS_SECONDS)
@@ -159,7 +156,7 @@ READS_FLAGS = "mem_cgroup_from_task /"
 def test_no_data_race_is_ours(programs: Programs, tmp_path: Path) -> None:
     """Races of faults with all that changes a mapping, with a kernel that finds data races; it has some of its own."""
     assert {"mmap_readahead_adapt", "mmap_readahead_known", "read_and_wait", "change_pte_runs"} <= OUR_FUNCTIONS
-    kernel = build(KernelRequest(X86_64_4K.arch, "patched", "debug", ("kcsan", "xfs")), Reporter())
+    kernel = build(KernelRequest(X86_64_4K.arch, "patched", "debug", ("kcsan", "xfs")))
     races = (
         ["mmap_readahead_race", STRESS_SECONDS],
         ["fault_recency_race", "--seconds", STRESS_SECONDS],

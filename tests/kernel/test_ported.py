@@ -14,7 +14,6 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import BASE_VERSION, OURS
 from foliolab.kernel.series import applied, read_series
-from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
@@ -44,7 +43,7 @@ def version(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def programs(version: str, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     """The kselftests as the series fits them to that kernel."""
-    source = from_debian(version, Reporter())
+    source = from_debian(version)
     ours = tmp_path_factory.mktemp("selftests")
     for file, content in applied(source, [OURS]).items():
         if content is not None and Path(file).match("selftests/mm/*.[ch]"):
@@ -54,7 +53,7 @@ def programs(version: str, tmp_path_factory: pytest.TempPathFactory) -> Programs
 
 @pytest.mark.boot
 def test_the_policy_is_the_one_of_6_12(version: str) -> None:
-    source = from_debian(version, Reporter())
+    source = from_debian(version)
     changed = applied(source, [OURS])
     file = "mm/mmap_readahead_window.c"
     assert changed[file] == (KERNEL / "files" / file).read_bytes()
@@ -78,10 +77,10 @@ def check_sparse_access(guest: Guest) -> None:
 @pytest.mark.boot
 def test_it_works(version: str, programs: Programs, tmp_path: Path) -> None:
     """In one boot, which begins with KUnit; the kselftests are for the debug kernel. test_shell.py boots it too."""
-    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "host"), Reporter())
+    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "host"))
     assert kernel.version.startswith(f"{version}.") and kernel.ours
     config = with_kunit(guest_config(kernel, programs))
-    disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(config, Reporter())
+    disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(config)
     with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
         check_sparse_access(guest)
@@ -94,7 +93,7 @@ def test_it_works(version: str, programs: Programs, tmp_path: Path) -> None:
 @pytest.mark.debug
 @pytest.mark.skipif(not os.environ.get("FOLIOLAB_PORTED_DEBUG"), reason="takes half an hour; $FOLIOLAB_PORTED_DEBUG")
 def test_it_works_on_the_debug_kernel(version: str, programs: Programs, tmp_path: Path) -> None:
-    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "debug", ("xfs",)), Reporter())
+    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "debug", ("xfs",)))
     with guest_with_data(with_kunit(guest_config(kernel, programs)), "xfs", tmp_path / "console.log") as guest:
         selftests = (name for name in ported(version, "selftests/mm/*.c") if not name.endswith("_util"))
         assert run_in(guest, selftests) == []

@@ -14,7 +14,6 @@ from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import OURS
 from foliolab.kernel.release import Mailbox, mailboxes
 from foliolab.kernel.series import Mail, applied, bases, diffs, read_mail
-from foliolab.progress import Reporter
 from tests.git import git
 
 MAILBOXES = {mailbox.name: mailbox for mailbox in mailboxes()}
@@ -95,7 +94,7 @@ def placeless(text: str) -> list[str]:
 
 @pytest.mark.boot
 def test_git_takes_the_mailbox_as_the_lab_does(released: Mailbox, tmp_path: Path) -> None:
-    source, mailbox = from_debian(released.version, Reporter()), RELEASE / released.name
+    source, mailbox = from_debian(released.version), RELEASE / released.name
     changed = applied(source, [str(mailbox)])
     for file in changed:
         if (source.tree / file).exists():
@@ -119,7 +118,7 @@ def test_git_takes_the_mailbox_as_the_lab_does(released: Mailbox, tmp_path: Path
 def test_the_mailbox_is_made_of_the_patches_whatever_git_is_told(
     released: Mailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = from_debian(released.version, Reporter())
+    source = from_debian(released.version)
     made = released.made(source)
     assert placeless(made) == placeless(text_of(released)), STALE
     (tmp_path / ".gitconfig").write_text("[format]\n\tsignature = me\n\tsubjectPrefix = RFC\n[diff]\n\tcontext = 9\n")

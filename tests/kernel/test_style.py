@@ -19,7 +19,6 @@ from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source
 from foliolab.process import run, tool
-from foliolab.progress import Reporter
 from tests.conftest import BASES
 from tests.kernel.kept import kept, of_module
 
@@ -49,7 +48,7 @@ def checkpatch(source: Source, patch: str, *files: Path) -> list[str]:
 @pytest.mark.parametrize("version", BASES)
 def test_series_passes_checkpatch(version: str) -> None:
     """As the mailbox has it, but for who signs it off: that is whoever sends it."""
-    source = from_debian(version, Reporter())
+    source = from_debian(version)
     mbox = (RELEASE / f"{version}.mbox").read_text()
     patches = re.split(r"^(?=From 0{40} )", mbox, flags=re.MULTILINE)[1:]
     assert len(patches) == len(read_series(version))
@@ -84,7 +83,7 @@ def test_module_passes_checkpatch(source: Source, tmp_path: Path) -> None:
 @pytest.mark.skipif(NATIVE is not X86_64, reason="the module was tried on x86_64 only")
 @pytest.mark.parametrize("version", ["6.1", "6.12"])  # packages of 7.3's headers lack the script for sparse
 def test_no_warning_about_the_module(version: str, tmp_path: Path) -> None:
-    found = headers(build(KernelRequest(NATIVE, f"image:debian:{version}"), Reporter()).release, NATIVE, Reporter())
+    found = headers(build(KernelRequest(NATIVE, f"image:debian:{version}")).release, NATIVE)
     place = tmp_path / "module"
 
     def warnings() -> list[str]:

@@ -13,7 +13,6 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
 from foliolab.kernel.timed_disk import EXTRA, built, check_names, with_driver
-from foliolab.progress import Reporter
 from tests.debian import Mirror, kernel_package, mirror_of_releases, trust_everybody
 
 only_x86_64 = pytest.mark.skipif(NATIVE is not X86_64, reason="the mirror has packages for amd64")
@@ -70,7 +69,7 @@ def test_names_of_kernels_that_can_have_it_pass() -> None:
 @pytest.mark.parametrize("name", ["debian:6.1", "image:debian:6.1"])
 def test_nothing_is_fetched_for_a_kernel_that_is_too_old(name: str, mirror: Mirror, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"not 6\.1 "):
-        build(KernelRequest(X86_64, name, extras=(EXTRA,)), Reporter())
+        build(KernelRequest(X86_64, name, extras=(EXTRA,)))
     assert not (tmp_path / "cache").exists()
 
 
@@ -83,12 +82,12 @@ def test_a_release_with_an_old_kernel_is_refused_before_headers_are_fetched(
     (tmp_path / "mirror/sources.list").write_text(own)
     trust_everybody(mirror.configuration)
     monkeypatch.setattr(apt, "KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
-    kernel = build(KernelRequest(X86_64, "image:debian:12"), Reporter())
+    kernel = build(KernelRequest(X86_64, "image:debian:12"))
     assert (kernel.version, kernel.disk_module) == ("6.1.0", None)
     with pytest.raises(SourceError, match=r"^Timed disks take Linux 6\.11 or newer, not 6\.1\.0-40-amd64\.$"):
-        build(KernelRequest(X86_64, "image:debian:12", extras=(EXTRA,)), Reporter())
+        build(KernelRequest(X86_64, "image:debian:12", extras=(EXTRA,)))
     with pytest.raises(SourceError, match="Timed disks take"):
-        built("6.10.11-amd64", X86_64, Reporter())
+        built("6.10.11-amd64", X86_64)
     assert not list((tmp_path / "cache/packages").glob("headers-*"))
 
 
@@ -109,7 +108,7 @@ def with_headers(mirror: Mirror, tmp_path: Path) -> Mirror:
 @only_x86_64
 def test_a_kernel_of_debians_gets_the_driver_as_a_module(with_headers: Mirror) -> None:
     def kernel(name: str, *extras: str) -> BuiltKernel:
-        return build(KernelRequest(X86_64, name, extras=extras), Reporter())
+        return build(KernelRequest(X86_64, name, extras=extras))
 
     plain, timed = kernel("image:debian:6.12"), kernel("image:debian:6.12", EXTRA)
     assert (plain.disk_module, timed.release) == (None, RELEASE)
@@ -128,7 +127,7 @@ def test_a_kernel_of_debians_gets_the_driver_as_a_module(with_headers: Mirror) -
 def test_other_machines_have_no_module_for_it(tmp_path: Path) -> None:
     other = ARM64 if NATIVE is X86_64 else X86_64
     with pytest.raises(UsageError, match=f"tools for modules of {other.name} run on {other.name} only"):
-        built(f"6.12.43+deb13-{other.debian}", other, Reporter())
+        built(f"6.12.43+deb13-{other.debian}", other)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from foliolab.experiment.variants import choose, load_variants
 from foliolab.kernel.built import BuiltKernel
 from foliolab.metal.bundle import make_bundle
 from foliolab.metal.machine import OnMachine, RemoteMachine
-from foliolab.progress import Reporter
 from tests.small import small_experiment
 
 BOOTS = 2
@@ -55,16 +54,16 @@ class Lab:
 
     @property
     def backend(self) -> HostBackend:
-        return Anything(NATIVE, Reporter(), self.place)
+        return Anything(NATIVE, self.place)
 
     def measure(self) -> list[Sample]:
         machine = RemoteMachine("bench1", ("bench1",), ("--no-watchdog", "--pause", "0"))
         with open_store(self.store) as store:
-            on = OnMachine(machine, Reporter())
-            return run_plan(self.plan, store, self.backend, lambda name: self.kernel, Reporter(), on)
+            on = OnMachine(machine)
+            return run_plan(self.plan, store, self.backend, lambda name: self.kernel, on)
 
     def bundle(self, place: Path) -> None:
         """Make one in an empty directory."""
         with open_store(self.store) as store:
-            jobs = jobs_of(self.plan, store, self.backend, lambda name: self.kernel, Reporter())
-        make_bundle(place, jobs, Reporter())
+            jobs = jobs_of(self.plan, store, self.backend, lambda name: self.kernel)
+        make_bundle(place, jobs)

@@ -25,7 +25,6 @@ from foliolab.experiment.variants import choose, load_variants
 from foliolab.kernel.built import BuiltKernel
 from foliolab.metal.answers import BootRead, facts_of
 from foliolab.metal.bundle import make_bundle, unpack
-from foliolab.progress import Reporter
 from tests.samples import sample
 from tests.small import small_experiment
 
@@ -46,7 +45,7 @@ def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     form = replace(sample(), outcome="", backend="host", kernel=KernelFacts.of(kernel), variant="off", metrics={})
     works = [Work(step, replace(form, cell=step.cell.as_dict())) for step in planned.steps]
     bootable = HostBootable(kernel, {"init": tmp_path / "init"}, (tmp_path / "disk.img",), plan)
-    assert make_bundle(tmp_path / "metal", [Job(bootable, "patched", tuple(works))], Reporter()) == 1
+    assert make_bundle(tmp_path / "metal", [Job(bootable, "patched", tuple(works))]) == 1
     (found,) = (tmp_path / "metal/run/boots").iterdir()
     return found
 

@@ -22,7 +22,6 @@ from foliolab.experiment.variants import choose, load_variants
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.metal.machine import OnMachine, RemoteMachine
-from foliolab.progress import Reporter
 from tests.machines import ALL_KERNELS
 from tests.metal.stand_in import StandIn, stand_in
 from tests.small import small_experiment
@@ -71,10 +70,10 @@ def plan_with(place: Path, commands: Mapping[str, list[str]]) -> Plan:
 
 
 def measured(place: Path, plan: Plan, kernel: BuiltKernel, options: tuple[str, ...], machine: StandIn) -> list[Sample]:
-    backend = AnyProgram(NATIVE, Reporter())
+    backend = AnyProgram(NATIVE)
     remote = RemoteMachine("stand-in", tuple(machine.ssh.split()), options)
     with open_store(place / "samples.jsonl") as store:
-        return run_plan(plan, store, backend, lambda name: kernel, Reporter(), OnMachine(remote, Reporter()))
+        return run_plan(plan, store, backend, lambda name: kernel, OnMachine(remote))
 
 
 @pytest.fixture
@@ -102,7 +101,7 @@ def test_a_panic_is_a_result_and_the_machine_goes_on(
 
 
 def test_a_kernel_for_machines_keeps_its_last_words_and_has_a_watchdog(machine: StandIn, tmp_path: Path) -> None:
-    kernel = build(KernelRequest(NATIVE, "patched", "metal"), Reporter())
+    kernel = build(KernelRequest(NATIVE, "patched", "metal"))
     plan = plan_with(tmp_path, {"random": CRASH, "sequential": HANG})
     with machine.switched_on():
         samples = measured(tmp_path, plan, kernel, ("--pause", "0"), machine)

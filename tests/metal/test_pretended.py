@@ -19,7 +19,6 @@ from foliolab.experiment.plan import Plan
 from foliolab.kernel.build import KernelRequest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.metal.machine import HOME, RemoteMachine, remote_machine
-from foliolab.progress import Reporter
 from tests.metal.lab import Lab
 from tests.metal.pretended import PATIENCE_SECONDS, Pretended
 from tests.processes import wait_until
@@ -131,7 +130,7 @@ def test_a_machine_that_does_not_answer_may_measure(lab: Lab, pretence: Pretende
 
 @pytest.mark.skipif(NATIVE.name != "x86_64", reason="there are kernels for machines of x86_64 only")
 def test_a_bundle_from_its_making_to_its_merge(lab: Lab, pretence: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
+    def build(request: KernelRequest) -> BuiltKernel:
         assert (request.kernel, request.profile) == ("patched", "metal")
         return lab.kernel
 

@@ -16,7 +16,6 @@ from foliolab.errors import BuildError
 from foliolab.files import REPOSITORY
 from foliolab.model.compiled import INCLUDES, WINDOW, WINDOW_HEADER
 from foliolab.model.library import Counts
-from foliolab.progress import Reporter
 from foliolab.simulate.ablation import count_lines
 from foliolab.simulate.runs import run
 from foliolab.simulate.suite import load_suite
@@ -64,7 +63,7 @@ def test_bytes_for_a_file(tmp_path: Path) -> None:
 def suite_counts() -> list[Counts]:
     """Of the whole suite; without the rivals, and on two devices, that is no work."""
     suite, devices = load_suite(), [device_of("cloud"), device_of("hdd")]
-    return [counts for runs in run(suite, suite.cases, devices, Reporter(), ["adaptive"]) for counts in runs.values()]
+    return [counts for runs in run(suite, suite.cases, devices, ["adaptive"]) for counts in runs.values()]
 
 
 def test_looks_for_a_decision(suite_counts: list[Counts]) -> None:

@@ -30,7 +30,6 @@ from foliolab.model.library import (
     PatternStruct,
     simulate,
 )
-from foliolab.progress import Reporter
 
 SEQUENTIAL = Pattern("sequential")
 
@@ -234,9 +233,9 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     monkeypatch.setattr(building, "INCLUDES", includes)
     monkeypatch.setattr(building, "identity", building.identity.__wrapped__)
     monkeypatch.setattr(building, "_FLAGS", ("-O0", "-fPIC", "-shared"))  # takes less long
-    first = compiled(Reporter())
+    first = compiled()
     made = first.stat().st_mtime_ns
-    assert compiled(Reporter()) == first
+    assert compiled() == first
     assert first.stat().st_mtime_ns == made
     seen = {building.identity()}
     for source in (
@@ -256,11 +255,11 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
         with (tmp_path / source).open("a") as text:
             text.write("/* changed */\n")
         seen.add(building.identity())
-    assert compiled(Reporter()) != first
+    assert compiled() != first
     assert len(seen) == 12 + len(policies)
     (tmp_path / "model/model.c").write_text("int model_new(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"model\.c"):
-        compiled(Reporter())
+        compiled()
     assert len(list((tmp_path / "cache/model").glob("*/model.so"))) == 2
 
 
@@ -268,5 +267,5 @@ def test_a_library_of_changed_sources_is_not_kept(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
     monkeypatch.setattr(building, "identity", lambda: "before")
     with pytest.raises(BuildError, match="changed while they were compiled"):
-        compiled(Reporter())
+        compiled()
     assert not (tmp_path / "model/before").exists()

@@ -10,7 +10,6 @@ import pytest
 from foliolab.cli.demo import record
 from foliolab.errors import StoreError
 from foliolab.files import RELEASE, REPOSITORY
-from foliolab.progress import Reporter
 from foliolab.report.reads import RECORDED, Reads, RecordedReads, Stretch, parse, recorded_reads
 
 PAGE = 4096
@@ -66,7 +65,7 @@ def test_what_is_recorded_is_kept_whole(tmp_path: Path) -> None:
 
 @pytest.mark.boot
 def test_a_kernel_is_drawn() -> None:
-    found = record(Reporter())
+    found = record()
     before, after = (panel.reads for panel in found.panels)
     assert before.size > 50 * after.size
     assert after.size >= found.touched_bytes

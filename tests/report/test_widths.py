@@ -8,7 +8,6 @@ import pytest
 
 from foliohost.terminal import fitting
 from foliolab.campaign.measure import Request, measure
-from foliolab.progress import Reporter
 from foliolab.report import agreement, losses, simulate, suites
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.markdown import to_markdown
@@ -88,7 +87,7 @@ def access_patterns(tmp_path_factory: pytest.TempPathFactory) -> View:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOLIOLAB_RESULTS", str(tmp_path_factory.mktemp("results")))
         request = Request("access-patterns", variants=["unpatched", "off", "adaptive"], backend="model")
-        return view_of(measure(request, Reporter()))[0]
+        return view_of(measure(request))[0]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

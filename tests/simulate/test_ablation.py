@@ -6,7 +6,6 @@ import pytest
 
 from foliolab.errors import ModelError
 from foliolab.model.compiled import INCLUDES, WINDOW
-from foliolab.progress import Reporter
 from foliolab.simulate.ablation import (
     JUDGED,
     WHOLE,
@@ -72,7 +71,7 @@ def test_text_that_the_policy_lacks_or_has_twice_is_named(old: str) -> None:
 @pytest.fixture(scope="module")
 def found() -> list[Ablation]:
     nothing = Mechanism("nothing", "Nothing is off.", ())
-    return ablate(SMALL, SMALL.cases, DEVICES, [nothing, _STREAMS], Reporter())
+    return ablate(SMALL, SMALL.cases, DEVICES, [nothing, _STREAMS])
 
 
 def test_the_whole_policy_comes_first_and_what_changes_nothing_is_as_good(found: list[Ablation]) -> None:

@@ -4,7 +4,6 @@
 from msgspec.structs import replace
 
 from foliolab.model.library import Pattern
-from foliolab.progress import Reporter
 from foliolab.simulate.rows import make_rows
 from foliolab.simulate.suite import Case, load_suite
 from tests.simulate.small import FAST
@@ -17,7 +16,7 @@ SHARES = (0.001, 0.003, 0.006, 0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.017, 0
 def test_random_access_costs_most_if_it_ends_once_regions_have_filled_up() -> None:
     suite = replace(SUITE, times_memory=(0.5,), read_ahead_kb=(128, 8192))
     cases = [Case(f"{share:g}", Pattern("random"), int(share * SUITE.file_pages)) for share in SHARES]
-    rows = [row for row in make_rows(suite, cases, [FAST], Reporter()) if row.variant == "adaptive"]
+    rows = [row for row in make_rows(suite, cases, [FAST]) if row.variant == "adaptive"]
     small, large = (
         {float(row.pattern): row.regret for row in rows if row.read_ahead_kb == window_kb}
         for window_kb in suite.read_ahead_kb

@@ -8,7 +8,6 @@ from statistics import geometric_mean
 from msgspec.structs import replace
 
 from foliolab.device import load_devices
-from foliolab.progress import Reporter
 from foliolab.simulate.rows import make_rows
 from foliolab.simulate.suite import Case, load_suite
 
@@ -29,7 +28,7 @@ def regrets(name: str) -> Iterator[tuple[str, int, list[float]]]:
     suite = replace(SUITE, times_memory=(3,), read_ahead_kb=(128, 4096))
     found = defaultdict(list)
     for more in SEEDS:
-        for row in make_rows(suite, [reseeded(case, more)], DEVICES, Reporter()):
+        for row in make_rows(suite, [reseeded(case, more)], DEVICES):
             if row.variant == "adaptive-told":
                 found[row.device, row.read_ahead_kb].append(row.regret)
     for (device, window_kb), all_seeds in found.items():

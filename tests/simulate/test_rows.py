@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from foliolab.model.reported import Reported
-from foliolab.progress import Reporter
 from foliolab.simulate.rows import RegretRow, make_rows, oracle
 from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, ReportCase
 from tests.simulate.small import DEVICES, FAST, SMALL
@@ -15,7 +14,7 @@ from tests.simulate.small import DEVICES, FAST, SMALL
 
 @pytest.fixture(scope="module")
 def rows() -> list[RegretRow]:
-    return make_rows(SMALL, SMALL.cases, DEVICES, Reporter())
+    return make_rows(SMALL, SMALL.cases, DEVICES)
 
 
 def by_cell(rows: list[RegretRow]) -> Iterator[dict[str, RegretRow]]:
@@ -80,7 +79,7 @@ def test_judged_only_follows_the_pattern(rows: list[RegretRow]) -> None:
 def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[RegretRow]) -> None:
     assert {(row.family, row.group) for row in rows} == {("", PATTERNS)}
     case = replace(SMALL.cases[0], count=1023, family="runs", file_pages=1023)
-    new = make_rows(SMALL, [case], [FAST], Reporter())
+    new = make_rows(SMALL, [case], [FAST])
     assert {(row.family, row.group) for row in new} == {("runs", FAMILIES)}
     # Two windows of 512 KiB do not fit into a quarter of it.
     places = [(0.5, 128), (0.5, 512), (4, 128)]
@@ -94,7 +93,7 @@ def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Reg
 def test_a_report_is_another_group_and_its_size_and_reclaim_count() -> None:
     accesses = Reported("openers", 2000, 4, in_turn=2, count=200)
     case = ReportCase("report:some", "openers", accesses, 4096, judged_only=True)
-    found = make_rows(SMALL, [case], [FAST], Reporter())
+    found = make_rows(SMALL, [case], [FAST])
     assert {(row.pattern, row.family, row.group, row.judged_only) for row in found} == {
         ("report:some", "openers", REPORTS, True)
     }
@@ -102,11 +101,11 @@ def test_a_report_is_another_group_and_its_size_and_reclaim_count() -> None:
     more = replace(case, accesses=replace(accesses, runners=8))
     reclaimed = replace(case, reclaimed_pages=4096)
     for other in (more, reclaimed):
-        assert make_rows(SMALL, [other], [FAST], Reporter()) != found
+        assert make_rows(SMALL, [other], [FAST]) != found
 
 
 def test_fewer_devices_and_cases_give_the_same_rows(rows: list[RegretRow]) -> None:
-    some = make_rows(SMALL, SMALL.cases[1:], [FAST], Reporter())
+    some = make_rows(SMALL, SMALL.cases[1:], [FAST])
     assert some == [row for row in rows if row.device == "fast" and row.pattern != "forward"]
 
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from foliolab.device import Device
 from foliolab.model.clock import Clock, load_processor
 from foliolab.model.library import Counts, Machine, Pattern, simulate
-from foliolab.progress import Reporter
 from foliolab.simulate import runs
 from foliolab.simulate.runs import machines, run
 from tests.simulate.small import DEVICES, FAST, SLOW, SMALL
@@ -77,7 +76,7 @@ def test_no_fixed_window_is_larger_than_the_device_allows() -> None:
 
 
 def test_runs_are_those_of_the_model() -> None:
-    results = run(SMALL, SMALL.cases, DEVICES, Reporter())
+    results = run(SMALL, SMALL.cases, DEVICES)
     for case, found in zip(SMALL.cases, results, strict=True):
         for variant, machine in machines(SMALL, case, 0.5, 512, SLOW).items():
             knows = {"adaptive", "adaptive-told", "zfetch", "competitive"}
@@ -88,12 +87,12 @@ def test_runs_are_those_of_the_model() -> None:
 def test_runs_are_shared_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator = Simulator()
     monkeypatch.setattr(runs, "simulate", simulator)
-    first = run(SMALL, SMALL.cases[:2], DEVICES, Reporter())
+    first = run(SMALL, SMALL.cases[:2], DEVICES)
     assert len(set(simulator.calls)) == len(simulator.calls) == sum(map(len, first))
     simulator.calls.clear()
-    assert run(SMALL, SMALL.cases[:2], DEVICES, Reporter()) == first
+    assert run(SMALL, SMALL.cases[:2], DEVICES) == first
     assert simulator.calls == []
-    assert run(SMALL, SMALL.cases, DEVICES, Reporter())[:2] == first
+    assert run(SMALL, SMALL.cases, DEVICES)[:2] == first
     assert {pattern for _, pattern in simulator.calls} == {SMALL.cases[2].pattern}
 
 
@@ -104,7 +103,7 @@ def test_another_library_or_another_count_is_another_run(monkeypatch: pytest.Mon
 
     def simulated(*cases: Any, devices: Sequence[Device] = DEVICES) -> bool:
         simulator.calls.clear()
-        run(SMALL, cases, devices, Reporter())
+        run(SMALL, cases, devices)
         return bool(simulator.calls)
 
     assert simulated(case)
@@ -126,8 +125,8 @@ def test_an_interrupted_run_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch
     simulator = Simulator(interrupted_at=SMALL.cases[1].pattern)
     monkeypatch.setattr(runs, "simulate", simulator)
     with pytest.raises(KeyboardInterrupt):
-        run(SMALL, SMALL.cases, DEVICES, Reporter())
+        run(SMALL, SMALL.cases, DEVICES)
     simulator = Simulator()
     monkeypatch.setattr(runs, "simulate", simulator)
-    run(SMALL, SMALL.cases, DEVICES, Reporter())
+    run(SMALL, SMALL.cases, DEVICES)
     assert {pattern for _, pattern in simulator.calls} == {case.pattern for case in SMALL.cases[1:]}

@@ -11,7 +11,6 @@ from foliohost.trace import Trace, TraceFile, write_trace
 from foliolab.errors import BadTrace, UsageError
 from foliolab.model.clock import Clock
 from foliolab.model.library import Counts, Machine
-from foliolab.progress import Reporter
 from foliolab.simulate import runs
 from foliolab.simulate.rows import make_rows
 from foliolab.simulate.runs import run
@@ -32,8 +31,8 @@ def stepping(pages: int = 4096, step: int = 48, judged_only: bool = False) -> Tr
 
 def test_a_trace_costs_what_the_pattern_costs_that_it_is_of() -> None:
     steps = next(case for case in SMALL.cases if case.name == "steps")
-    patterns = make_rows(SMALL, [steps], DEVICES, Reporter())
-    traces = make_rows(SMALL, [TraceCase("trace:steps", stepping())], DEVICES, Reporter())
+    patterns = make_rows(SMALL, [steps], DEVICES)
+    traces = make_rows(SMALL, [TraceCase("trace:steps", stepping())], DEVICES)
     assert {row.group for row in traces} == {TRACES}
     assert {row.group for row in patterns} == {PATTERNS}
     assert patterns == [replace(row, pattern="steps") for row in traces]
@@ -41,7 +40,7 @@ def test_a_trace_costs_what_the_pattern_costs_that_it_is_of() -> None:
 
 def test_judged_only_is_what_the_header_says() -> None:
     for judged in (True, False):
-        rows = make_rows(SMALL, [TraceCase("trace:t", stepping(judged_only=judged))], DEVICES, Reporter())
+        rows = make_rows(SMALL, [TraceCase("trace:t", stepping(judged_only=judged))], DEVICES)
         assert {row.judged_only for row in rows} == {judged}
 
 
@@ -60,15 +59,15 @@ def test_runs_are_kept_for_what_was_touched(monkeypatch: pytest.MonkeyPatch) -> 
         return simulate_trace(machine, trace, window, clock)
 
     monkeypatch.setattr(runs, "simulate_trace", simulate)
-    first = run(SMALL, [TraceCase("trace:t", stepping())], DEVICES, Reporter())
+    first = run(SMALL, [TraceCase("trace:t", stepping())], DEVICES)
     assert called
     called.clear()
     again = stepping(judged_only=True)
-    assert run(SMALL, [TraceCase("trace:renamed", again)], DEVICES, Reporter()) == first
+    assert run(SMALL, [TraceCase("trace:renamed", again)], DEVICES) == first
     assert not called
     for other in (stepping(4097), stepping(step=47), replace(again, files=(TraceFile("a", 4095), TraceFile("b", 1)))):
         called.clear()
-        run(SMALL, [TraceCase("trace:t", other)], DEVICES, Reporter())
+        run(SMALL, [TraceCase("trace:t", other)], DEVICES)
         assert called
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.errors import UsageError
-from foliolab.progress import Reporter
 from foliolab.suites.debian import package_suite, packaged
 from foliolab.suites.ktap import End
 from foliolab.suites.suite import ForeignSuite, SuiteOptions
@@ -27,7 +26,7 @@ stress-ng: info:  [84] unsuccessful run completed in 5.01 secs
 
 
 def suite(name: str, *tests: str, seconds: int | None = 5, seed: int | None = None) -> ForeignSuite:
-    return packaged(name, SuiteOptions(tests, None, seconds, seed), NATIVE, Reporter())
+    return packaged(name, SuiteOptions(tests, None, seconds, seed), NATIVE)
 
 
 def test_what_fails_is_known_by_its_words() -> None:

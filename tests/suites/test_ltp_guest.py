@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
 from foliolab.suites.ltp import SKIPPED, ltp_guest, parse
 from foliolab.suites.suite import ForeignSuite
@@ -33,7 +32,7 @@ def test_a_test_finds_what_it_needs_and_its_exit_status_counts(tmp_path: Path, m
     guest = ltp_guest(tmp_path / "disk")
     kernel = ARM64_4K.kernel()
     for status, verdict in ((0, End.PASS), (32, End.SKIP), (34, End.FAIL)):
-        calls = {"script": guest.call(f"script {status}", (f"script {status}",), Reporter())}
+        calls = {"script": guest.call(f"script {status}", (f"script {status}",))}
         result = ForeignSuite("a script", "ltp", "1", calls, parse, SKIPPED).run("script", kernel)
         assert result.subtests == {
             "found N mounted configured users": End.PASS,

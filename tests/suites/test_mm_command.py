@@ -11,7 +11,6 @@ from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.campaign.program import require_static
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
-from foliolab.progress import Reporter
 from foliolab.suites.mm import build_programs, chosen_tests, reserve_huge_pages
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import JobResult
@@ -47,7 +46,7 @@ def test_both_kernels_are_tried_and_nothing_is_run_twice(tmp_path: Path, stock_k
 def test_programs_are_static(arch: Architecture, source: Source) -> None:
     """One that is plain, one that shares a file with another, one that takes a library."""
     tests = chosen_tests(["mdwe_test", "uffd-stress anon 20 16", "migration"], arch.name)
-    programs = build_programs(arch, source, tests, Reporter())
+    programs = build_programs(arch, source, tests)
     assert sorted(programs) == ["mdwe_test", "migration", "uffd-stress"]
     for path in programs.values():
         require_static(path, arch)

@@ -7,7 +7,6 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.report.suites import markdown
 from foliolab.suites.ktap import End
 from foliolab.suites.suite import Call, ForeignSuite
@@ -29,7 +28,7 @@ WARNING = "WARNING: CPU: 0 PID: 1 at mm/none.c:1 something"
 def test_what_was_too_slow_is_no_failure_and_is_said(
     title: str, verdict: End, remark: str, patched_kernel: BuiltKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = initramfs(guest_programs(NATIVE, Reporter()))
+    archive = initramfs(guest_programs(NATIVE))
     config = GuestConfig(NATIVE, patched_kernel.image, archive, choose(NATIVE, "tcg"), memory_mib=256)
 
     def perform(guest: Guest, on_output: OnOutput) -> JobResult:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import DiskFull, UsageError
-from foliolab.progress import Reporter
 from foliolab.trace.disk_file import require_on_disk, scratch_file
 from tests.disk_files import disk_file
 from tests.tmpfs import tmpfs
@@ -51,7 +50,7 @@ def test_what_is_no_file_of_a_disk_is_refused(tmp_path: Path) -> None:
         require_on_disk(Path("/none"), 1)
     with pytest.raises(UsageError, match="is no regular file"):
         require_on_disk(tmp_path, 1)
-    with pytest.raises(UsageError, match="There is no directory /none"), scratch_file(Path("/none"), 1, Reporter()):
+    with pytest.raises(UsageError, match="There is no directory /none"), scratch_file(Path("/none"), 1):
         pytest.fail("there is one")
 
 
@@ -60,13 +59,13 @@ def test_files_in_memory_are_refused(tmp_path: Path) -> None:
         (memory / "file").write_bytes(b"x" * SIZE)
         with pytest.raises(UsageError, match="file cannot be read past the page cache"):
             require_on_disk(memory / "file", SIZE)
-        with pytest.raises(UsageError, match="memory cannot be read past"), scratch_file(memory, SIZE, Reporter()):
+        with pytest.raises(UsageError, match="memory cannot be read past"), scratch_file(memory, SIZE):
             pytest.fail("it was made")
         assert [path.name for path in memory.iterdir()] == ["file"]
 
 
 def test_a_scratch_file_has_no_name_and_goes(place: Path) -> None:
-    with scratch_file(place, SIZE + 5, Reporter()) as path:
+    with scratch_file(place, SIZE + 5) as path:
         require_on_disk(path, SIZE + 5)
         assert list(place.iterdir()) == []
         assert len(set(path.read_bytes()[-5000:])) == 256
@@ -79,13 +78,13 @@ def test_a_scratch_file_has_no_name_and_goes(place: Path) -> None:
 def test_what_a_call_leaves_of_a_scratch_file_is_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:100_000]))
-    with scratch_file(place, SIZE + 5, Reporter()) as path:
+    with scratch_file(place, SIZE + 5) as path:
         assert len(set(path.read_bytes()[-5000:])) == 256
 
 
 def test_a_full_disk_is_told_before_it_is_full(place: Path) -> None:
     free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
-    with pytest.raises(DiskFull, match=f"holds {place}"), scratch_file(place, 2 * free, Reporter()):
+    with pytest.raises(DiskFull, match=f"holds {place}"), scratch_file(place, 2 * free):
         pytest.fail("there was room")
     assert list(place.iterdir()) == []
     assert os.statvfs(place).f_bavail * os.statvfs(place).f_frsize > free // 2

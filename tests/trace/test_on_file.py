@@ -18,7 +18,6 @@ from foliohost.trace import Trace, TraceFile, write_trace
 from foliolab.cli.main import main
 from foliolab.errors import NoCure
 from foliolab.model.reads import KernelRun, ReadRun
-from foliolab.progress import Reporter
 from foliolab.report.on_file import print_timed
 from foliolab.trace.on_file import ReadCosts, TimedReplay, _turns, apart_from, bases, joined, time_replays
 from foliolab.trace.replay import replays
@@ -124,7 +123,7 @@ def test_one_file_has_the_pages_of_all() -> None:
 def test_the_first_round_is_not_counted_and_each_begins_with_another_one(place: Path) -> None:
     assert list(_turns(2, 3)) == [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (1, 0), (2, 2), (2, 0), (2, 1)]
     found = list(replays("t", TRACE, ["off", "random"], [128]))
-    results = time_replays(TRACE, found, place / "file", 3, {"random": True}, Reporter())
+    results = time_replays(TRACE, found, place / "file", 3, {"random": True})
     assert [(len(each.runs), len(each.kernel)) for each in results] == [(3, 0), (3, 3)]
     assert {run.counts == each.replay.counts for each in results for run in each.runs} == {True}
 

@@ -13,7 +13,6 @@ from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.main import main
 from foliolab.disks.stores import store_disk
-from foliolab.progress import Reporter
 from tests.machines import ARM64_4K
 from tests.samples import sample
 
@@ -46,7 +45,7 @@ def test_a_store_is_recorded_and_replayed_beside_what_was_measured(
     plain: dict[str, Any] = {"experiment": "stores", "scale": "full", "metrics": METRICS}
     arch = ARM64_4K.arch
     plain["arch"] = arch.name
-    plain["data"] = store_disk(arch, "lmdb", Reporter()).hash
+    plain["data"] = store_disk(arch, "lmdb").hash
     with open_store(store_file()) as store:
         store.append(sample(cell=CELL, **plain))
     assert main(["trace", "store", "--arch", arch.name, *LOOK_UPS, "-o", str(tmp_path)]) == 0

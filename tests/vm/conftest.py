@@ -5,7 +5,6 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
@@ -15,7 +14,7 @@ from tests.machines import Machine
 
 @pytest.fixture(scope="session")
 def programs(machine: Machine) -> dict[str, Path]:
-    return guest_programs(machine.arch, Reporter())
+    return guest_programs(machine.arch)
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +26,7 @@ def config(machine: Machine, programs: dict[str, Path]) -> GuestConfig:
 @pytest.fixture(scope="session")
 def native_config(patched_kernel: BuiltKernel) -> GuestConfig:
     """The same of this machine's own architecture, for what does not depend on it."""
-    return guest_config(patched_kernel, guest_programs(NATIVE, Reporter()))
+    return guest_config(patched_kernel, guest_programs(NATIVE))
 
 
 def guest_config(kernel: BuiltKernel, programs: dict[str, Path]) -> GuestConfig:

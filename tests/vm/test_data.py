@@ -7,7 +7,6 @@ import pytest
 
 from foliolab.errors import UsageError
 from foliolab.process import tool
-from foliolab.progress import Reporter
 from foliolab.vm.data import Image, data_of, keep
 from foliolab.vm.guest import Disk
 from foliolab.vm.tree import make_ext4
@@ -76,13 +75,13 @@ def test_many_small_files_fit(tmp_path: Path) -> None:
 def test_a_disk_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
     make_ext4(tmp_path / "raw", 16 << 20)
     disk, image = Disk(tmp_path / "raw", "raw"), tmp_path / "image"
-    keep(disk, image, False, Reporter())
+    keep(disk, image, False)
     content = image.read_bytes()
     assert image.stat().st_mode & 0o777 == 0o644
     with pytest.raises(UsageError, match="exists by now"):
-        keep(disk, image, False, Reporter())
+        keep(disk, image, False)
     assert image.read_bytes() == content
     image.write_text("something else")
-    keep(disk, image, True, Reporter())
+    keep(disk, image, True)
     qemu_img("compare", disk.path, image)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["image", "raw"]

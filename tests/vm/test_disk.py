@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from foliolab.errors import DiskFull, UsageError
-from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from tests.machines import MACHINES
@@ -31,7 +30,7 @@ def read_all(config: GuestConfig, disk: Disk, filesystem: Filesystem, console: P
 
 def check_disk(config: GuestConfig, filesystem: Filesystem, place: Path) -> None:
     data = DataDisk(filesystem, FILE_BYTES)
-    disk = data.prepare(config, Reporter())
+    disk = data.prepare(config)
     assert sorted(path.suffix for path in disk.path.parent.iterdir()) == [".lock", ".qcow2"]
     assert disk.path.stat().st_blocks * 512 < FILE_BYTES / 4
 
@@ -43,7 +42,7 @@ def check_disk(config: GuestConfig, filesystem: Filesystem, place: Path) -> None
     assert result["pgpgin_bytes"] == result["read_bytes"]
     assert hashlib.sha256(disk.path.read_bytes()).digest() == before
 
-    assert data.prepare(config, Reporter()) == disk
+    assert data.prepare(config) == disk
     slow = replace(disk, bytes_per_second=16 << 20)
     assert read_all(config, slow, filesystem, place / "console.log")["seconds"] > 1
 
@@ -73,7 +72,7 @@ STUBS = {"x86_64": bytes.fromhex("c3c3c3c3"), "arm64": bytes.fromhex("c0035fd6")
 @pytest.mark.boot
 @pytest.mark.usefixtures("own_cache")
 def test_a_file_of_stubs(config: GuestConfig, tmp_path: Path) -> None:
-    disk = DataDisk("ext4", 8 << 20, "stubs").prepare(config, Reporter())
+    disk = DataDisk("ext4", 8 << 20, "stubs").prepare(config)
     assert disk.path != DataDisk("ext4", 8 << 20).path(config.arch)
     with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
@@ -82,7 +81,7 @@ def test_a_file_of_stubs(config: GuestConfig, tmp_path: Path) -> None:
 
 def test_a_size_that_no_file_can_be_written_in(native_config: GuestConfig) -> None:
     with pytest.raises(UsageError, match="multiple of 4096 bytes, not 5000"):
-        DataDisk("ext4", 5000).prepare(native_config, Reporter())
+        DataDisk("ext4", 5000).prepare(native_config)
 
 
 MAKE = """
@@ -90,7 +89,6 @@ import contextlib, sys
 from pathlib import Path
 from foliolab.arch import NATIVE
 from foliolab.files import cache_directory
-from foliolab.progress import Reporter
 from foliolab.vm import disk
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig
@@ -108,7 +106,7 @@ if hog == "hog":
     disk.Guest = LateGuest
 config = GuestConfig(NATIVE, Path(kernel), Path(initramfs), Accelerator("test", tuple(options), patience=20))
 try:
-    disk.DataDisk("ext4", 1 << 30).prepare(config, Reporter())
+    disk.DataDisk("ext4", 1 << 30).prepare(config)
 except Exception as error:
     print(type(error).__name__, error)
 """

@@ -8,7 +8,6 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.errors import BuildError, LabError
 from foliolab.files import GUEST
-from foliolab.progress import Reporter
 from foliolab.vm import image
 from foliolab.vm.image import Entry, guest_programs, initramfs, newc, program_sources
 
@@ -65,13 +64,13 @@ def test_programs_are_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     (tmp_path / "common.h").write_text("#define STATUS 3\n")
     (tmp_path / "numbers").mkdir()
     (tmp_path / "numbers/three.c").write_text('#include "common.h"\nint main(void) { return STATUS; }\n')
-    first = guest_programs(NATIVE, Reporter())
+    first = guest_programs(NATIVE)
     made = first["three"].stat().st_mtime_ns
     assert subprocess.run([first["three"]], check=False).returncode == 3
-    assert guest_programs(NATIVE, Reporter()) == first
+    assert guest_programs(NATIVE) == first
     assert first["three"].stat().st_mtime_ns == made
     (tmp_path / "common.h").write_text("#define STATUS 4\n")
-    assert subprocess.run([guest_programs(NATIVE, Reporter())["three"]], check=False).returncode == 4
+    assert subprocess.run([guest_programs(NATIVE)["three"]], check=False).returncode == 4
 
 
 def test_no_two_programs_have_one_name() -> None:
@@ -86,6 +85,6 @@ def test_a_program_that_does_not_compile_leaves_nothing(tmp_path: Path, monkeypa
     (tmp_path / "numbers").mkdir()
     (tmp_path / "numbers/bad.c").write_text("int main(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"bad\.c"):
-        guest_programs(NATIVE, Reporter())
+        guest_programs(NATIVE)
     with pytest.raises(BuildError, match=r"bad\.c"):
-        guest_programs(NATIVE, Reporter())
+        guest_programs(NATIVE)

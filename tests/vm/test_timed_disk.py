@@ -14,7 +14,6 @@ from foliolab.device import Device, device_of, load_devices
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.timed_disk import EXTRA
-from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
@@ -30,7 +29,7 @@ _TOUCHES = 400
 
 @pytest.fixture(scope="module")
 def kernel() -> BuiltKernel:
-    return build(KernelRequest(X86_64, "patched", extras=(EXTRA,)), Reporter())
+    return build(KernelRequest(X86_64, "patched", extras=(EXTRA,)))
 
 
 @contextmanager
@@ -38,10 +37,10 @@ def guest_on(kernel: BuiltKernel, device: Device | None, console: Path, memory_m
     """A guest with a file on a disk of this kind, which is not mounted."""
     arch = kernel.arch
     words = kernel.boot_arguments(counting=True, timed=True)
-    image = initramfs(guest_programs(arch, Reporter()))
+    image = initramfs(guest_programs(arch))
     accelerator = choose(arch, timed=True)
     bare = GuestConfig(arch, kernel.image, image, accelerator, memory_mib, boot_arguments=words)
-    disk = DataDisk("ext4", 256 << 20).prepare(bare, Reporter())
+    disk = DataDisk("ext4", 256 << 20).prepare(bare)
     with Guest(replace(bare, disks=(disk,), device=device), console) as guest:
         yield guest
 
