@@ -53,26 +53,21 @@ def local(workers: int) -> Iterator["Cluster"]:
     _be_quiet()
     with (
         TemporaryDirectory(prefix="foliolab-workers-") as place,
-        _scheduler(place) as scheduler,
+        distributed.LocalCluster(
+            host="127.0.0.1",
+            n_workers=0,
+            memory_limit=None,
+            local_directory=place,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+            scheduler_kwargs={"allowed_failures": _LOST_WORKERS},
+        ) as scheduler,
         distributed.Client(scheduler) as client,
     ):
         # A worker that ends while it starts is started again by this, and by nothing else.
         scheduler.adapt(minimum=workers, maximum=workers)
         yield Cluster(client)
-
-
-def _scheduler(place: str) -> Any:
-    """One in this process, still without workers, whose files are in a directory."""
-    return distributed.LocalCluster(
-        host="127.0.0.1",
-        n_workers=0,
-        memory_limit=None,
-        local_directory=place,
-        threads_per_worker=1,
-        dashboard_address=None,
-        silence_logs=logging.CRITICAL,
-        scheduler_kwargs={"allowed_failures": _LOST_WORKERS},
-    )
 
 
 @contextmanager
@@ -149,7 +144,8 @@ class _Execution:
             for job in jobs:
                 self._source.offer(job.bootable.files)
                 job = replace(job, bootable=job.bootable.elsewhere(resolved))
-                self._submit(Order(job, self._topic, self._source.elsewhere(), self._code))
+                offered = replace(self._source, offered=dict(self._source.offered))
+                self._submit(Order(job, self._topic, offered, self._code))
                 self._hear_all()
             waited = 0
             while self._orders:

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from http.client import HTTPException
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -35,9 +35,6 @@ class FileSource:
 
     def offer(self, files: Iterable[Path]) -> None:
         self.offered.update({str(file.relative_to(self.cache)): _content_of(file) for file in map(resolved, files)})
-
-    def elsewhere(self) -> "FileSource":
-        return replace(self, offered=dict(self.offered))
 
 
 def resolved(file: Path) -> Path:

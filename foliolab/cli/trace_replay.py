@@ -17,7 +17,6 @@ from foliolab.cli.trace_on import add_file_options, on_file, replay_on_file
 from foliolab.device import device_of
 from foliolab.errors import require_known
 from foliolab.files import TRACES
-from foliolab.model.compiled import compiled
 from foliolab.report.markdown import replays_to_table
 from foliolab.report.terminal import terminal
 from foliolab.report.trace import print_replays
@@ -54,7 +53,6 @@ def handle(arguments: argparse.Namespace) -> int:
     groups = store_groups(read_released() if arguments.released else read_samples(store_file()))
     paths = arguments.file or sorted(TRACES.glob("*.trace"))
     traces = [(str(path), with_measured(read_replayable(path), groups)) for path in paths]
-    compiled()
     if reads:
         return replay_on_file(arguments, traces, variants, windows, memory)
     found = [replay for name, trace in traces for replay in replays(name, trace, variants, windows, memory, device)]

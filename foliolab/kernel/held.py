@@ -32,14 +32,10 @@ def held(name: KernelName, *, newest: bool = False) -> Iterator[Source]:
         repository = Repository.at(name.path) if name.ref or is_git_tree(name.path) else None
         home = repository.home if repository else sources() / f"tree-{digest([str(name.path)])}"
         with locked(home / "lock", lambda: say(f"Another build of {name.path} is running; waiting for it.")):
-            yield _followed(name, repository, home)
-
-
-def _followed(name: KernelName, repository: Repository | None, home: Path) -> Source:
-    """The user's tree, of which the copy in ``home`` is brought to what it is now."""
-    without = ", without what is not committed" if name.ref and repository and repository.has_changes() else ""
-    with full_disk_named(home), working(f"Looking at {name.path}{without}"):
-        return repository.source(name.ref) if repository else _mirrored(name.path, home / "pristine")
+            without = ", without what is not committed" if name.ref and repository and repository.has_changes() else ""
+            with full_disk_named(home), working(f"Looking at {name.path}{without}"):
+                source = repository.source(name.ref) if repository else _mirrored(name.path, home / "pristine")
+            yield source
 
 
 def _mirrored(tree: Path, pristine: Path) -> Source:

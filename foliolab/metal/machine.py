@@ -82,7 +82,9 @@ class RemoteMachine:
 
         Unreachable if ssh fails, UsageError for what the runner refuses, HostLost for any other failure.
         """
-        argv = ["ssh", *_SSH, *self.ssh, self._sudo(command)]
+        whole = f"sh -ec {shlex.quote(command)}"
+        as_root = f'if [ "$(id -u)" -eq 0 ]; then {whole}; else sudo -n {whole}; fi'
+        argv = ["ssh", *_SSH, *self.ssh, as_root]
         done = subprocess.run(
             dying_with_parent(argv), stdin=send or subprocess.DEVNULL, capture_output=True, check=False
         )
@@ -95,10 +97,6 @@ class RemoteMachine:
         if done.returncode:
             raise HostLost(f"{self.called} fails: {words[-1]}.")
         return done.stdout
-
-    def _sudo(self, command: str) -> str:
-        whole = f"sh -ec {shlex.quote(command)}"
-        return f'if [ "$(id -u)" -eq 0 ]; then {whole}; else sudo -n {whole}; fi'
 
     def runner(self, *words: str) -> bytes:
         """What the runner there prints."""

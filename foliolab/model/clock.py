@@ -71,11 +71,6 @@ def profile_struct(device: Device) -> ProfileStruct:
     )
 
 
-def _processor_struct(processor: Processor) -> ProcessorStruct:
-    accesses = processor.mapped, processor.minor_fault, processor.major_fault
-    return ProcessorStruct((ctypes.c_uint64 * len(ACCESSES))(*accesses), processor.page, processor.request)
-
-
 def signatures(library: ctypes.CDLL) -> Sequence[Sequence[Any]]:
     """The clock's functions, each with what it returns and takes."""
     handle, number = ctypes.c_void_p, ctypes.c_uint32
@@ -97,7 +92,10 @@ def running(
     It tells the seconds until now by the name of the device; ModelError for lack of memory, also then.
     """
     profiles = (ProfileStruct * len(clock.devices))(*map(profile_struct, clock.devices))
-    handle = library.model_clock_new(profiles, len(profiles), _processor_struct(clock.processor), files, len(files))
+    works = clock.processor
+    accesses = (ctypes.c_uint64 * len(ACCESSES))(works.mapped, works.minor_fault, works.major_fault)
+    processor = ProcessorStruct(accesses, works.page, works.request)
+    handle = library.model_clock_new(profiles, len(profiles), processor, files, len(files))
     if not handle:
         raise ModelError("There is no memory to keep the time of a simulation.")
 

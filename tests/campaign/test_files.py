@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def source(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     with serving("127.0.0.1") as source:
         source.offer([disk])
         monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "theirs"))
-        yield source.elsewhere()
+        yield replace(source, offered=dict(source.offered))
 
 
 def test_what_a_host_has_of_its_own_serves_if_it_is_the_same(tmp_path: Path, disk: Path, source: FileSource) -> None:
