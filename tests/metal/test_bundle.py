@@ -201,7 +201,7 @@ def test_figures_that_are_none_are_no_result(boot: Path, monkeypatch: pytest.Mon
     ("name", "text", "complaint"),
     [
         ("works.json", "{", "truncated"),
-        ("works.json", '{"metric": "read_bytes", "works": [{"jobs": {}, "form": {}}]}', "Expected `object`"),
+        ("works.json", '{"metric": "read_bytes", "works": [{"jobs": {}, "form": {}}]}', "missing required field `key`"),
         ("jobs", '{"id": 1}\n', "required field"),
         ("outcome", "", "it says ''"),
     ],
