@@ -44,9 +44,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
-def test_sources_are_of_python_3_9_and_import_its_library_alone(source: Path) -> None:
-    tree = ast.parse(source.read_bytes(), feature_version=(3, 9))
+@pytest.mark.parametrize("module", SOURCES, ids=lambda path: path.name)
+def test_sources_are_of_python_3_9_and_import_its_library_alone(module: Path) -> None:
+    tree = ast.parse(module.read_bytes(), feature_version=(3, 9))
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
