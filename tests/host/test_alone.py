@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,25 +16,19 @@ import pytest
 from foliohost.devices import device_of
 from foliohost.windows import set_device
 from foliolab.files import REPOSITORY
-from tests.host import small_programs
+from foliolab.trace.format import read_trace
+from tests.host import small_programs, toucher
+from tests.host.conftest import cold
+from tests.host.pythons import MINORS, chosen_for_long_tests, needed_python
 from tests.host.test_large import ahead_of_others
 from tests.host.toucher import drop
-from tests.host.tracing import obstacle
+from tests.host.tracing import here
+
+__all__ = ["cold"]
 
 HOST = REPOSITORY / "host"
 SOURCES = [HOST / "build", *sorted(HOST.rglob("*.py"))]
-MINORS = range(9, 16)
 TRACE = REPOSITORY / "traces/lmdb-uniform.trace"
-
-
-def python(minor: int) -> str | None:
-    """Python 3 of that minor version, as it is in the path or as pyenv keeps it; None without one that runs."""
-    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    named = [shutil.which(f"python3.{minor}"), *map(str, versions.glob(f"3.{minor}.*/bin/python3"))]
-    for found in filter(None, named):
-        if not subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode:
-            return found
-    return None
 
 
 @pytest.fixture(scope="session")
@@ -57,32 +52,54 @@ def test_sources_are_of_python_3_9_and_import_its_library_alone(module: Path) ->
     assert names & {"tomllib", "distutils", "imp", "asynchat", "asyncore", "smtpd"} == set()
 
 
-@pytest.mark.parametrize("minor", MINORS)
-def test_it_runs_alone(minor: int, file: Path, tmp_path: Path) -> None:
-    """In an empty directory, without what anybody has installed, and with an empty environment."""
-    found = python(minor)
-    if not found:
-        pytest.skip(f"there is no Python 3.{minor} here")
+@dataclass(frozen=True)
+class Tools:
+    """The file as one Python runs it: in an empty directory, and without what anybody has installed or set."""
 
-    def run(*words: str, status: int = 0) -> str:
-        argv = [found, "-I", "-S", "-W", "error", str(file), *words]
-        environment = {"FOLIOLAB_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    minor: int
+    python: str
+    file: Path
+    place: Path
+
+    def run(self, *words: str, status: int = 0, first: Callable[[], None] | None = None) -> str:
+        """What a command says, which has to end with that status; ``first`` is done by its process."""
+        state = str(self.place / "state")
+        done = subprocess.run(
+            [self.python, "-I", "-S", "-W", "error", str(self.file), *words],
+            cwd=self.place,
+            env={"FOLIOLAB_STATE": state, "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            preexec_fn=first,
+            check=False,
+        )
         assert done.returncode == status, done.stderr
         return done.stdout or done.stderr
 
+
+@pytest.fixture(params=MINORS)
+def tools(request: pytest.FixtureRequest, file: Path, tmp_path: Path) -> Tools:
+    return Tools(request.param, needed_python(request.param), file, tmp_path)
+
+
+def test_it_runs_alone(tools: Tools) -> None:
+    run, file = tools.run, str(tools.file)
     assert run("--version") == "foliolab-host 0.1.0\n"
+    assert "usage: " in run("--help")
     assert "usage: " in run("diagnose", "--help")
     assert json.loads(run("diagnose", "--json", "--", "sh", "-c", "exit 7", status=7))["verdict"] == "nothing-wrong"
-    assert json.loads(run("diagnose", "--json", "--file", str(file)))["verdict"] == "not-mapped"
+    assert json.loads(run("diagnose", "--json", "--file", file))["verdict"] == "not-mapped"
     assert json.loads(run("cure", "show", "--json")) == {"cures": []}
     assert run("heatmap", str(TRACE)).count("│") == 20
-    assert "too small" in run("probe", str(file), status=45)
+    assert "too small" in run("probe", file, status=45)
     assert "Name a program" in run("record", "-o", "t", status=2)
-    assert list(tmp_path.iterdir()) == []
-    if not obstacle():
-        run("record", "-o", "trace", "--reads", "reads", "--", "sh", "-c", "exit 3", status=3)
-        assert run("heatmap", "trace").count("│") == 20
+    assert list(tools.place.iterdir()) == []
+
+
+def test_it_writes_the_same_file_again(tools: Tools) -> None:
+    argv = [tools.python, "-B", "-W", "error", str(HOST / "build"), "again"]
+    subprocess.run(argv, cwd=tools.place, check=True)
+    assert (tools.place / "again").read_bytes() == tools.file.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +118,6 @@ def quiet_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-LOWEST = next(filter(python, MINORS), 0)
 VERDICTS = {
     "random": "reads-too-much",
     "sequential": "nothing-wrong",
@@ -111,26 +127,48 @@ VERDICTS = {
 }
 
 
-@pytest.mark.parametrize("minor", MINORS)
-def test_small_programs_are_judged_by_every_python(minor: int, file: Path, quiet_disk: Path, tmp_path: Path) -> None:
-    """Of the lowest Python alone, unless FOLIOLAB_PYTHONS is "all"."""
-    found = python(minor)
-    if not found or (minor != LOWEST and os.environ.get("FOLIOLAB_PYTHONS") != "all"):
-        pytest.skip(f"Python 3.{minor} is not here, or was not asked for")
-    verdicts = {}
+def test_small_programs_are_judged_by_every_python(tools: Tools, quiet_disk: Path) -> None:
+    """Of those chosen for long tests."""
+    if not chosen_for_long_tests(tools.minor):
+        pytest.skip(f"FOLIOLAB_PYTHONS=all tries Python 3.{tools.minor} as well")
+    path, verdicts = quiet_disk / "file", {}
     for name in VERDICTS:
-        drop(quiet_disk / "file")
-        program = [found, small_programs.__file__, name, str(quiet_disk / "file")]
-        argv = [found, "-I", "-S", "-W", "error", str(file), "diagnose", "--json", "--no-probe", "--", *program]
-        environment = {"FOLIOLAB_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+        drop(path)
+        program = [tools.python, small_programs.__file__, name, str(path)]
         # Looks that come late on a busy machine miss what a program did at its end.
-        done = subprocess.run(
-            argv, env=environment, capture_output=True, text=True, preexec_fn=ahead_of_others, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        verdicts[name] = json.loads(done.stdout)["verdict"]
-    print(minor, verdicts)
+        told = tools.run("diagnose", "--json", "--no-probe", "--", *program, first=ahead_of_others)
+        verdicts[name] = json.loads(told)["verdict"]
+    print(tools.minor, verdicts)
     assert verdicts == VERDICTS
+
+
+def test_windows_are_set_and_put_back_by_every_python(tools: Tools, quiet_disk: Path) -> None:
+    path = quiet_disk / "file"
+    device = device_of(path)
+    with path.open("rb"):
+        for choice in ("--file", "--device-of"):
+            assert "128 -> 64 KiB" in tools.run("cure", "apply", choice, str(path), "--read-ahead-kb", "64")
+        assert device.read_ahead_kb == 64
+        assert tools.run("cure", "show").count("holds") == 2
+        assert tools.run("cure", "undo").count("back to 128 KiB") == 2
+    assert device.read_ahead_kb == 128
+    assert tools.run("cure", "undo") == "Nothing is applied.\n"
+
+
+def test_a_disk_is_measured_by_every_python(tools: Tools, quiet_disk: Path) -> None:
+    found = json.loads(tools.run("probe", str(quiet_disk / "file"), "--seconds", "0.3", "--json"))
+    assert found["request_us"] > 0
+    assert found["request_kb"] >= 1
+
+
+@here
+def test_touches_are_recorded_by_every_python(tools: Tools, cold: Path) -> None:
+    program = f"echo page 7 | {tools.python} {toucher.__file__} {cold}; exit 3"
+    words = ["-o", "trace", "--reads", "reads", "--file", str(cold)]
+    tools.run("record", *words, "--", "sh", "-c", program, status=3)
+    for name in ("trace", "reads"):
+        assert 7 in read_trace(tools.place / name).page_of
+        assert tools.run("heatmap", name).count("│") == 20
 
 
 def test_it_starts_at_once(file: Path, tmp_path: Path) -> None:
