@@ -13,13 +13,14 @@ import pytest
 from foliohost.cli.main import COMMANDS, command_line
 from foliolab.files import REPOSITORY
 from foliolab.process import find, tool
+from tests.host.pythons import MINORS, needed_python
 
-BUILD = [sys.executable, str(REPOSITORY / "host/build"), "--deb"]
+BUILD = str(REPOSITORY / "host/build")
 
 
-def made(directory: Path) -> Path:
+def made(directory: Path, python: str = sys.executable) -> Path:
     directory.mkdir()
-    return Path(subprocess.check_output([*BUILD, str(directory)], text=True).strip())
+    return Path(subprocess.check_output([python, "-B", BUILD, "--deb", str(directory)], text=True).strip())
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +58,13 @@ def test_it_has_all_units_and_enables_none(tree: Path) -> None:
     assert not list(tree.rglob("postinst"))
 
 
-def test_equal_sources_make_equal_packages(package: Path, tmp_path: Path) -> None:
-    assert made(tmp_path / "two").read_bytes() == package.read_bytes()
+@pytest.mark.parametrize("minor", MINORS)
+def test_equal_sources_make_equal_packages(minor: int, package: Path, tmp_path: Path) -> None:
+    assert made(tmp_path / "two", needed_python(minor)).read_bytes() == package.read_bytes()
 
 
 def test_without_the_maker_of_packages_there_is_a_sentence(tmp_path: Path) -> None:
-    argv = [sys.executable, str(REPOSITORY / "host/build"), "--rpm", str(tmp_path)]
+    argv = [sys.executable, BUILD, "--rpm", str(tmp_path)]
     done = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "build: rpmbuild is not installed.\n")
     assert list(tmp_path.iterdir()) == []
@@ -71,7 +73,7 @@ def test_without_the_maker_of_packages_there_is_a_sentence(tmp_path: Path) -> No
 def test_a_package_of_rpm_has_the_same_files(tree: Path, tmp_path: Path) -> None:
     if not find("rpmbuild"):
         pytest.skip("rpmbuild is not installed")
-    package = subprocess.check_output([*BUILD[:-1], "--rpm", str(tmp_path)], text=True).strip()
+    package = subprocess.check_output([sys.executable, BUILD, "--rpm", str(tmp_path)], text=True).strip()
     listed = subprocess.check_output(["rpm", "-qpl", package], text=True).split()
     wanted = {f"/{path.relative_to(tree)}" for path in tree.rglob("*") if path.is_file()}
     assert {path for path in listed if path != "/usr/share/doc/foliolab-host"} == wanted
