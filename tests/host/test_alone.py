@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from foliohost.devices import device_of
+from foliohost.trace import read_trace
 from foliohost.windows import set_device
 from foliolab.files import REPOSITORY
-from foliolab.trace.format import read_trace
 from tests.host import small_programs, toucher
 from tests.host.conftest import cold
 from tests.host.pythons import MINORS, chosen_for_long_tests, needed_python
