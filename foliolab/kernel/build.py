@@ -15,7 +15,7 @@ from foliolab.errors import UsageError
 from foliolab.files import cache_directory, digest, full_disk_named, locked, made_once, write_atomic
 from foliolab.kernel import config, debian_kernel, module, timed_disk
 from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
-from foliolab.kernel.code import KUNIT_TESTS, NOT_BUILT
+from foliolab.kernel.code import is_built
 from foliolab.kernel.held import held
 from foliolab.kernel.make import build_lock, run_make, unfinished_swept
 from foliolab.kernel.name import KernelName, parse_name
@@ -85,12 +85,8 @@ class _Inputs:
 
     @property
     def hash(self) -> str:
-        others = () if "CONFIG_KUNIT=y" in self.options.splitlines() else (KUNIT_TESTS,)
-        built = {
-            file: content
-            for file, content in self.changed.items()
-            if not (file.startswith(NOT_BUILT) or file.endswith(others))
-        }
+        kunit = "CONFIG_KUNIT=y" in self.options.splitlines()
+        built = {file: content for file, content in self.changed.items() if is_built(file, kunit=kunit)}
         arch = self.request.arch.name
         return digest([self.source.identity, arch, self.options, self.compiler, *parts_of(built)])
 

@@ -13,11 +13,16 @@ from foliolab.kernel.series import diffs, read_series
 _PLACE = re.compile(r"^@@ .*", re.MULTILINE)
 """Where a hunk lies moves with those before it. That it has moved to equal text elsewhere is not noticed."""
 
-NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
+_NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 """Changes there make no other kernel."""
 
-KUNIT_TESTS = "_kunit.c"
+_KUNIT_TESTS = "_kunit.c"
 """So end the names of files that only kernels with KUnit are built of. None is measured."""
+
+
+def is_built(file: str, *, kunit: bool = False) -> bool:
+    """Whether a kernel is made of a file; with ``kunit``, one that has KUnit."""
+    return not file.startswith(_NOT_BUILT) and (kunit or not file.endswith(_KUNIT_TESTS))
 
 
 def code_hash(version: str, kernel: Path = KERNEL) -> str:
@@ -28,10 +33,10 @@ def code_hash(version: str, kernel: Path = KERNEL) -> str:
     parts: list[str | bytes] = []
     for feature in read_series(version, kernel):
         for file in feature.files:
-            if not (file.startswith(NOT_BUILT) or file.endswith(KUNIT_TESTS)):
+            if is_built(file):
                 parts += [file, (kernel / "files" / file).read_bytes()]
         for file, diff in diffs(feature.patch).items():
-            if not file.startswith(NOT_BUILT):
+            if is_built(file, kunit=True):
                 parts += [file, _PLACE.sub("@@", diff)]
     return digest(parts)
 

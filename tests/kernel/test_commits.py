@@ -17,7 +17,7 @@ from foliolab.arch import ARM64, NATIVE, X86_64, Architecture
 from foliolab.errors import BuildError
 from foliolab.files import cache_directory, digest, locked, write_atomic
 from foliolab.kernel import config
-from foliolab.kernel.code import NOT_BUILT
+from foliolab.kernel.code import is_built
 from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.series import commits, read_series
@@ -90,7 +90,7 @@ class Walk:
         for feature, content in zip(self.features, self.contents, strict=True):
             parts.append(feature.patch.name)
             for file, text in content.items():
-                parts += () if file.startswith(NOT_BUILT) else (file, text)
+                parts += (file, text) if is_built(file, kunit=True) else ()
         return digest(parts)
 
     def configure(self) -> None:
