@@ -2,7 +2,6 @@
 import sys
 
 from foliolab.errors import LabError, MissingTool
-from foliolab.files import INSTALLED
 
 _LISTS = {"numpy": "figures", "scipy": "figures", "matplotlib": "figures", "dask": "cluster", "distributed": "cluster"}
 """Which of the lists in pyproject.toml brings a module that not all commands import."""
@@ -18,6 +17,8 @@ def run() -> int:
         name = (error.name or "").partition(".")[0]
         if name not in _LISTS:
             raise
+        from foliolab.files import INSTALLED
+
         wanted = f"foliolab[{_LISTS[name]}]" if INSTALLED else f"--requirement requirements/{_LISTS[name]}.txt"
         print(f"lab: {name} is not installed; '{sys.executable} -m pip install {wanted}' brings it.", file=sys.stderr)
         return MissingTool.status

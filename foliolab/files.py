@@ -11,6 +11,7 @@ from pathlib import Path
 from foliohost.files import full_disk_named as full_disk_named
 from foliohost.files import locked as locked
 from foliohost.files import write_atomic as write_atomic
+from foliolab.progress import say
 
 _PACKAGE = Path(__file__).resolve().parent
 INSTALLED = (_PACKAGE / "tree").is_dir()
@@ -58,16 +59,20 @@ def emptied(place: Path) -> Iterator[Path]:
 def made_once(directory: Path, name: str, make: Callable[[Path], None], *, anew: bool = False) -> Path:
     """``directory / name``, a directory that ``make`` fills if it is not there yet; it is whole or absent.
 
-    With ``anew`` it is made again; what was there stays until that is done.
+    With ``anew`` it is made again; what was there stays until that is done. Each name has a lock of its own.
     """
     published = directory / name
-    with locked(directory / "lock"):
+    if published.exists() and not anew:
+        return published
+    with locked(directory / f".{name}.lock", lambda: say(f"Another process is making {published}; waiting for it.")):
         if anew or not published.exists():
-            with emptied(directory / "partial") as partial:
+            with emptied(directory / f".{name}.partial") as partial:
                 make(partial)
                 _sync(partial)
-                shutil.rmtree(published, ignore_errors=True)
-                partial.rename(published)
+                with emptied(directory / f".{name}.former") as former:
+                    if published.exists():
+                        published.rename(former)
+                    partial.rename(published)
     return published
 
 
