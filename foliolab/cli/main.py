@@ -10,20 +10,20 @@ from foliohost.cli.ending import run_command
 
 _GROUPS = {
     "Start": {
-        "demo": "what sparse access reads before and after, in a model and on a real kernel",
+        "demo": "what sparse access reads before and after, modelled and measured",
         "doctor": "what this machine can do, and the cure for what is missing",
         "test": "check style and types, then run all tests",
     },
     "Measure kernels": {
         "measure": "measure an experiment",
-        "compare": "which workloads get worse under a kernel or a variant, the worst first",
-        "kselftest": "run the kernel's mm selftests, LTP, stress-ng or trinity on several kernels",
+        "compare": "which workloads a kernel or a variant makes worse, the worst first",
+        "kselftest": "run the kernel's mm selftests, LTP, stress-ng or trinity",
         "exec": "run a program of your own in a guest",
         "shell": "a prompt on our kernel, with the host's files",
     },
     "Look at results": {
         "report": "tables of what was measured, beside what was published",
-        "bundle": "pack an experiment for a machine without network, which measures by itself",
+        "bundle": "pack an experiment for a machine that measures by itself",
         "merge": "add what was measured elsewhere",
         "reproduce": "measure all that is behind the figures of README and docs",
         "export-case": "write one case as C and shell, for any Linux",
@@ -38,7 +38,7 @@ _GROUPS = {
         "module": "the adaptive window as a module for Debian's kernels",
     },
     "On this machine": {
-        "diagnose": "how much of mapped files is read for each byte used, and what helps",
+        "diagnose": "how much of mapped files is read per byte used, and what helps",
         "cure": "set another readahead window, and put it back",
         "probe": "what a request and a page cost on the disk under a file",
         "folios": "in which folios programs have files mapped",
@@ -56,6 +56,9 @@ _RENAMED = {
     "ltp": "'kselftest --suite ltp'",
     "stress": "'kselftest --suite stress-ng'",
     "bisect": "'git bisect run' with 'compare', as docs/user-guide.md shows",
+    "kernel export": "'git am' with a mailbox of release/",
+    "kernel config": "the file 'config' in the kernel's directory below ~/.cache/foliolab/kernels",
+    "kernel list": "the files 'kernel.json' below ~/.cache/foliolab/kernels",
 }
 """Commands of earlier versions, and what does their work."""
 _OF_ITSELF = ("--version", "--manual", "--completion")
@@ -79,10 +82,10 @@ def command_line(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
 
 def overview() -> str:
     """All commands, grouped by task, as a screen has room for them."""
-    lines = ["usage: ./lab COMMAND ...        ./lab COMMAND --help tells more, ./lab --version what this is"]
+    lines = ["usage: ./lab COMMAND ..."]
     for title, commands in _GROUPS.items():
         lines += [f"{title}:", *(f"  {name:12}{words}" for name, words in commands.items())]
-    return "\n".join(lines)
+    return "\n".join([*lines, "./lab COMMAND --help tells more, and ./lab --version what this is."])
 
 
 def main(argv: Sequence[str]) -> int:
@@ -94,7 +97,8 @@ def main(argv: Sequence[str]) -> int:
 
         print(getattr(described, argv[0].lstrip("-"))(), end="")
         return 0
-    if argv[0] in _RENAMED:
-        print(f"lab: '{argv[0]}' is now {_RENAMED[argv[0]]}.", file=sys.stderr)
-        return 2
+    for called in (argv[0], " ".join(argv[:2])):
+        if called in _RENAMED:
+            print(f"lab: '{called}' is now {_RENAMED[called]}.", file=sys.stderr)
+            return 2
     return run_command("lab", lambda: command_line([argv[0]] if argv[0] in COMMANDS else COMMANDS).parse_args(argv))

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from foliolab.cli.main import command_line, main
+from foliolab.cli.main import _RENAMED, command_line, main
 from foliolab.files import REPOSITORY
 
 
@@ -17,12 +17,13 @@ def test_each_command_has_a_line_that_fits(capsys: pytest.CaptureFixture[str]) -
     known = command_line()._subparsers
     assert known is not None
     assert sorted(named) == sorted(known._group_actions[0].choices or ())
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
 
 
 def test_help_waits_for_no_command() -> None:
-    words = "import sys; from foliolab.cli.main import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    words = "import sys; from foliolab.__main__ import run; run(); print(*sys.modules, file=sys.stderr)"
+    argv = [sys.executable, "-c", words, "--help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=REPOSITORY)
     loaded = done.stderr.split()
     assert "foliolab.cli.main" in loaded
     assert not {"rich", "msgspec", "numpy", "foliolab.cli.measure"} & set(loaded)
@@ -43,3 +44,28 @@ def test_options_are_written_whole(command: list[str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit, match="2"):
         main(command)
     assert "unrecognized arguments" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        (["run", "sparse-mmap"], "lab: 'run' is now 'measure'.\n"),
+        (
+            ["kernel", "export", "patched"],
+            "lab: 'kernel export' is now 'git am' with a mailbox of release/.\n",
+        ),
+        (["kernel", "list"], "lab: 'kernel list' is now the files 'kernel.json' below ~/.cache/foliolab/kernels.\n"),
+    ],
+)
+def test_a_command_of_earlier_versions_is_told_what_does_its_work(
+    command: list[str], instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 2
+    assert capsys.readouterr().err == instead
+
+
+def test_commands_of_earlier_versions_are_none_of_today() -> None:
+    parser = command_line()
+    for called in _RENAMED:
+        with pytest.raises(SystemExit, match="2"):
+            parser.parse_args([*called.split(), "--help"])
