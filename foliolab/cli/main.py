@@ -58,6 +58,7 @@ _RENAMED = {
     "bisect": "'git bisect run' with 'compare', as docs/user-guide.md shows",
     "kernel export": "'git am' with a mailbox of release/",
     "kernel config": "the file 'config' in the kernel's directory below ~/.cache/foliolab/kernels",
+    "trace info": "'head --lines=2' of the trace, which begins with JSON",
     "kernel list": "the files 'kernel.json' below ~/.cache/foliolab/kernels",
 }
 """Commands of earlier versions, and what does their work."""

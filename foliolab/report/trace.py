@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Traces, and what they come to when they are replayed, as tables for the terminal."""
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
-from foliohost.trace import Trace
 from foliolab.analyse.agreement import apart
 from foliolab.errors import NoResult
-from foliolab.report.columns import Column, count, mib, off_by, percent, seconds
+from foliolab.report.columns import Column, count, mib, off_by, seconds
 from foliolab.report.terminal import print_table, print_title
 from foliolab.trace.replay import Figures, Replay
 
@@ -21,7 +18,6 @@ _FIGURES: Sequence[tuple[str, str, Callable[[float], str], int]] = (
     ("major faults", "major_faults", count, 0),
 )
 """Title, name, how it is spelled, and the rank of its columns."""
-_MOST_FILES = 20
 
 
 def print_replays(console: Console, replays: Sequence[Replay], device: str = "") -> None:
@@ -88,63 +84,3 @@ def _columns(
         pairs = zip(predicted, recorded, strict=True)
         shares = ("-" if other is None else off_by(apart(one, other)) for one, other in pairs)
         yield Column((title, "off by"), tuple(shares), rank)
-
-
-def print_trace(console: Console, name: str, trace: Trace) -> None:
-    print_title(console, name)
-    again = trace.touches - trace.distinct
-    lines = [
-        ("program", shlex.join(trace.program) or "-"),
-        ("files", f"{len(trace.files)}, {mib(trace.pages * trace.page_size)} MiB in pages of {trace.page_size} bytes"),
-        (
-            "touches",
-            f"{count(trace.touches)}, {_share(again, trace.touches)} of them of pages that were touched before",
-        ),
-        ("pages", f"{count(trace.distinct)} touched, {_share(trace.distinct, trace.pages)} of all"),
-        ("window", f"a touch of one of the last {trace.window} pages may be missing"),
-        (
-            "lost",
-            f"{count(trace.lost)} {'events' if 'live' in trace.other else 'touches'}" if trace.lost else "nothing",
-        ),
-        ("cut", f"{count(trace.cut)} touches after these" if trace.cut else "nothing"),
-        ("memory", f"{mib(trace.memory_bytes)} MiB for these files" if trace.memory_bytes else "unknown"),
-        ("judged only", "yes" if trace.judged_only else "no"),
-    ]
-    for key, value in lines:
-        console.out(f"{key:<12} {value}")
-    console.print()
-    _print_files(console, trace)
-    if trace.measured:
-        console.print()
-        _print_measured(console, trace)
-    console.print()
-
-
-def _print_files(console: Console, trace: Trace) -> None:
-    touched = trace.touches_by_file()
-    order = sorted(range(len(trace.files)), key=lambda file: -touched[file])
-    shown = order[:_MOST_FILES]
-    columns = [
-        Column(("", "file"), tuple(trace.files[file].name for file in shown), 0, left=True),
-        Column(("", "pages"), tuple(count(trace.files[file].pages) for file in shown), 0),
-        Column(("", "touches"), tuple(count(touched[file]) for file in shown), 0),
-    ]
-    print_table(console, columns)
-    if len(order) > len(shown):
-        console.print(Text(f"and {len(order) - len(shown)} more files with fewer touches", style="dim"))
-
-
-def _print_measured(console: Console, trace: Trace) -> None:
-    memories = [each.memory_bytes or trace.memory_bytes for each in trace.measured]
-    columns = [
-        Column(("", "measured"), tuple(each.variant for each in trace.measured), 0, left=True),
-        Column(("window", "KiB"), tuple(str(each.read_ahead_kb) for each in trace.measured), 0),
-        Column(("memory", "MiB"), tuple(mib(memory) if memory else "-" for memory in memories), 2),
-    ]
-    for title, name, spell, rank in _FIGURES:
-        columns.append(Column(("", title), tuple(spell(getattr(each, name)) for each in trace.measured), rank))
-    print_table(console, columns)
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{percent(part / whole)} %" if whole else "-"

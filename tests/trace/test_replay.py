@@ -18,7 +18,7 @@ from foliolab.model.library import Machine
 from foliolab.model.library import replay as replay_pages
 from foliolab.report.columns import off_by
 from foliolab.report.markdown import replays_to_table
-from foliolab.report.trace import print_replays, print_trace
+from foliolab.report.trace import print_replays
 from foliolab.trace.replay import Figures, read_replayable, replays
 from tests.cli.command import lab, sentence
 from tests.printed import printed
@@ -153,27 +153,6 @@ def test_no_figure_is_cut_where_room_is_short(width: int) -> None:
     assert re.split(r"  +", line)[3:6] == figures
 
 
-def test_info_of_a_trace() -> None:
-    trace = replace(TRACE, lost=2, other={"cut": 7000})
-    lines = printed(lambda console: print_trace(console, "t", trace), 100)
-    assert lines[:2] == ["t", "program      driver 'a b'"]
-    assert "touches      500, 0.0 % of them of pages that were touched before" in lines
-    assert "pages        500 touched, 12.2 % of all" in lines
-    assert "lost         2 touches" in lines
-    assert "cut          7,000 touches after these" in lines
-    assert [line.split() for line in lines if "/data" in line] == [["/data/data.mdb", "4,096", "500"]]
-    off = next(line for line in lines if line.startswith("off"))
-    assert off.split() == ["off", "128", "8.0", "10.0", "100", "200"]
-
-
-def test_many_files_are_not_all_listed() -> None:
-    files = tuple(TraceFile(f"file-{number}", 1) for number in range(25))
-    trace = Trace(files, array("I", [7, 24, 24]), array("I", [0, 0, 0]), 0)
-    lines = printed(lambda console: print_trace(console, "t", trace), 100)
-    assert [line.split()[0] for line in lines if line.startswith("file-")][:2] == ["file-24", "file-7"]
-    assert "and 5 more files with fewer touches" in lines
-
-
 def test_json(path: Path) -> None:
     done = lab("trace", "replay", str(path), "--variant", "off,random", "--read-ahead-kb", "128", "--json")
     assert done.returncode == 0
@@ -187,9 +166,7 @@ def test_json(path: Path) -> None:
     assert random["predicted"]["read_bytes"] == 500 * 4096
 
 
-def test_commands_print_tables(path: Path) -> None:
-    done = lab("trace", "info", str(path))
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, str(path))
+def test_the_command_prints_a_table(path: Path) -> None:
     done = lab("trace", "replay", str(path), "--device", "nvme", "--memory", "9M", COLUMNS="120")
     assert done.returncode == 0
     assert "seconds" in done.stdout
@@ -200,7 +177,7 @@ def test_commands_print_tables(path: Path) -> None:
     ("argv", "status", "words"),
     [
         (["replay", "none.trace"], 15, "The trace none.trace cannot be read: No such file or directory."),
-        (["info", "README.md"], 15, "README.md is not a trace."),
+        (["replay", "README.md"], 15, "README.md is not a trace."),
         (["replay", "PATH", "--variant", "stock"], 2, "no variant 'stock'; known: off, published, adaptive, random"),
         (["replay", "PATH", "--read-ahead-kb", "128k"], 2, "--read-ahead-kb takes numbers of KiB"),
         (["replay", "PATH", "--memory", "much"], 2, "'much' is not a size"),
