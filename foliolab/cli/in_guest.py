@@ -31,8 +31,8 @@ from foliolab.vm.image import guest_programs, initramfs, require_memory
 _FILESYSTEMS = get_args(Filesystem)
 
 
-def add_program(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
-    """All that both commands have; ``nargs`` is that of the program."""
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """All that both commands have."""
     add = parser.add_argument
     options.add_guest(parser)
     root = parser.add_mutually_exclusive_group()
@@ -48,7 +48,7 @@ def add_program(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
     options.add_accelerator(parser, "auto")
     options.add_device(parser)
     options.add_machine(parser)
-    add("program", nargs=nargs, help="a static program of this machine's, or with a root directory a program there")
+    add("program", help="a static program of this machine's, or with a root directory a program there")
     add("arguments", nargs=argparse.REMAINDER, default=[], help="its arguments")
 
 

@@ -41,12 +41,13 @@ _GROUPS = {
         "diagnose": "how much of mapped files is read per byte used, and what helps",
         "cure": "set another readahead window, and put it back",
         "probe": "what a request and a page cost on the disk under a file",
+        "record": "which pages of files a program touches, by tracepoints",
         "folios": "in which folios programs have files mapped",
     },
 }
 """What people want to do, and the commands for it; each is a module."""
 COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
-_OF_HOST = ("diagnose", "probe", "cure")
+_OF_HOST = ("diagnose", "cure", "probe", "record")
 """Those of these that are the host's tools."""
 _RESUMED = ("demo", "measure", "compare", "simulate", "reproduce", "kselftest")
 _RENAMED = {

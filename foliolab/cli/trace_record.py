@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Record which pages of its mapped files a program touches, in a guest or here. A guest records every touch of the
-files on /data, in order, and slows the program down. The program's output and exit status become ours.
+"""Record which pages of its mapped files a program touches in a guest: every touch of the files on /data, in order,
+which slows the program down. Its output and exit status become ours. './lab record' records on this machine.
 
 example: ./lab trace record --disk xfs:1G -o scan.trace --variant off,adaptive -- ./sparse-mmap --file /data/file
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from foliohost.cli import record as live
+from foliohost.cli.record import INTERRUPTED
 from foliohost.trace import Measured, Trace, write_trace
 from foliolab.campaign.program import Program, ProgramCell, Run, boots, run_boot
 from foliolab.cli.in_guest import Asked, Guests, add_program, pass_on, require_ours, variants_of
@@ -23,12 +23,9 @@ from foliolab.trace.record import MOST_TOUCHES, WINDOW, record, require_bounds
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.scratch import scratch_directory
 
-_OF_LIVE = ("pid", "file", "seconds", "limit", "fine", "reads")
-_SHARED = ("output", "program", "arguments")
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(parser=parser, interrupted=live.INTERRUPTED)
+    parser.set_defaults(interrupted=INTERRUPTED)
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", type=Path, required=True, help="where the trace goes")
     add("--window", type=int, default=WINDOW, help=f"touches within so many pages may be missing (default: {WINDOW})")
@@ -36,38 +33,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "run it afterwards with these, too, and put what was counted in the trace"
     add("--variant", metavar="NAME,...", help=text)
     add("--read-ahead-kb", metavar="KIB,...", help="of those runs (the kernel's own)")
-    add_program(parser, nargs="?")
-    here = parser.add_argument_group(
-        "on this machine",
-        "With --live, the kernel that runs here tells of its faults, by its own tracepoints; root is needed. It tells"
-        " less than a guest: no touch of a page that is mapped already, and a fault maps up to 16.",
-    )
-    text = "record here, in place of a guest; of the options above only -o"
-    here.add_argument("--live", action="store_true", help=text)
-    live.add_live_options(here)
+    add_program(parser)
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    _require_place(arguments, arguments.parser)
-    if not arguments.live:
-        return _in_guest(arguments)
-    return live.record_live(arguments, [arguments.program, *arguments.arguments] if arguments.program else [])
-
-
-def _require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """UsageError for options of a guest with --live, or the other way round."""
-    given = (name for name, value in vars(arguments).items() if value != parser.get_default(name))
-    for name in given:
-        option = f"--{name.replace('_', '-')}"
-        if arguments.live and name not in (*_OF_LIVE, *_SHARED, "live"):
-            raise UsageError(f"{option} is of guests; it does not go with --live.")
-        if not arguments.live and name in _OF_LIVE:
-            raise UsageError(f"{option} goes with --live only.")
-    if not arguments.live and not arguments.program:
-        raise UsageError("Name a program, or with --live a process by --pid.")
-
-
-def _in_guest(arguments: argparse.Namespace) -> int:
     asked = Asked.by(arguments)
     planned: list[list[ProgramCell]] = []
     variants = variants_of(arguments.variant, (), asked)

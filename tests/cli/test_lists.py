@@ -77,7 +77,7 @@ def test_no_window_is_empty(command: str, capsys: pytest.CaptureFixture[str]) ->
         ("exec --disk", 2, "'' is no disk; write ext4:2G"),
         ("report --scale", 2, "No experiment that was measured has a scale ''."),
         ("report sparse-mmap --scale", 2, "sparse-mmap has no scale ''"),
-        ("trace record -o /tmp/x.trace --live --limit", 2, "'' is not a size"),
+        ("record -o /tmp/x.trace --pid 1 --limit", 2, "'' is not a size"),
     ],
 )
 def test_no_name_alone_is_empty(

@@ -203,8 +203,8 @@ def test_the_lab_hands_over_to_it_and_sets_nothing_up(tmp_path: Path) -> None:
         (["diagnose", "--", "sh", "-c", "echo path=$PYTHONPATH."], "path=."),
         (["cure", "undo"], "Nothing is applied."),
         (["probe", "/no/such"], "lab: There is no /no/such."),
-        (["trace", "record", "--live", "-o", "t"], "lab: Name a program, or a process by --pid."),
-        (["trace", "record", "-o", "t", "--live", "--help"], "usage: ./lab record"),
+        (["record", "-o", "t"], "lab: Name a program, or a process by --pid."),
+        (["record", "--help"], "usage: ./lab record"),
     ):
         settings = environment | {"FOLIOLAB_STATE": str(tmp_path / "none")}
         done = subprocess.run(

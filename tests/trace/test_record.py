@@ -133,22 +133,3 @@ def test_what_cannot_be_recorded_is_known_before_a_boot(
 def test_repeats_are_left_out() -> None:
     files, pages = without_repeats(array("I", [0, 0, 0, 0, 0, 0, 1]), array("I", [1, 2, 1, 3, 2, 1, 1]), 2)
     assert list(zip(files, pages, strict=True)) == [(0, 1), (0, 2), (0, 3), (0, 2), (0, 1), (1, 1)]
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--live"], "Name a program, or a process by --pid."),
-        (["--live", "--pid", "1", "true"], "Name a program, or a process by --pid."),
-        (["--pid", "1"], "--pid goes with --live only."),
-        (["--fine", "true"], "--fine goes with --live only."),
-        (["--live", "--disk", "ext4:1G", "true"], "--disk is of guests; it does not go with --live."),
-        ([], "Name a program, or with --live a process by --pid."),
-        (["--live", "--limit", "x", "true"], "'x' is not a size such as 512M or 20G."),
-    ],
-)
-def test_options_of_guests_and_of_this_machine_do_not_mix(
-    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["trace", "record", "-o", str(tmp_path / "t"), *words]) == 2
-    assert capsys.readouterr().err == f"lab: {sentence}\n"
