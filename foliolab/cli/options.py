@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any, get_args
 
 from foliohost.cli.options import add_command as add_command
@@ -55,7 +54,6 @@ def add_profile(parser: argparse.ArgumentParser, default: str | None = "lab") ->
 def add_host(parser: argparse.ArgumentParser) -> None:
     text = "measure on this machine, a destination of ssh; it is restarted with each kernel (docs/metal.md)"
     parser.add_argument("--host", metavar="NAME", help=text)
-    parser.add_argument("--hosts", metavar="FILE", type=Path, help="a TOML file in which --host is an entry")
     text = "have the data on this device of the machine, which is empty; else it is in a file"
     parser.add_argument("--spare", metavar="DEVICE", help=text)
     text = "use a machine that has none, where somebody has to reset a kernel that hangs"
@@ -68,7 +66,7 @@ def _on_host(arguments: argparse.Namespace) -> Workers:
         raise UsageError("--host takes neither --workers nor --cluster: one machine runs one kernel at a time.")
     options = ["--spare", arguments.spare] if arguments.spare else []
     options += ["--no-watchdog"] * arguments.no_watchdog + ["--though-in-use"] * arguments.though_in_use
-    return OnMachine(remote_machine(arguments.host, arguments.hosts, options))
+    return OnMachine(remote_machine(arguments.host, options))
 
 
 def add_extras(parser: argparse.ArgumentParser) -> None:

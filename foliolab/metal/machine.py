@@ -24,7 +24,6 @@ from foliolab.files import write_atomic
 from foliolab.metal.answers import BootRead, facts_of
 from foliolab.metal.bundle import make_bundle, unpack
 from foliolab.process import dying_with_parent
-from foliolab.table import Place, read_toml
 
 HOME = "/var/lib/foliolab/metal"
 """Where everything is on a machine."""
@@ -134,27 +133,11 @@ class RemoteMachine:
         self.runner("start", "--lease", str(_LEASE_SECONDS), *self.options)
 
 
-def remote_machine(name: str, hosts: Path | None, options: Sequence[str] = ()) -> RemoteMachine:
-    """The machine at an ssh destination, or of an entry in a TOML file; UsageError if there is no such entry."""
-    if hosts is None:
-        if not name or name.startswith("-"):
-            raise UsageError(f"'{name}' is no destination of ssh.")
-        return RemoteMachine(name, (name,), tuple(options))
-    entries = read_toml(hosts)
-    if name not in entries:
-        raise UsageError(f"{hosts} has no machine '{name}'; known: {', '.join(entries)}.")
-    place = Place(hosts, name)
-    entry = entries[name]
-    if not isinstance(entry, dict) or not set(entry) <= {"ssh", "spare"}:
-        place.fail("takes 'ssh' and 'spare', and nothing else")
-    if not all(isinstance(words, str) and words for words in entry.values()):
-        place.fail("has a value that is empty or not a string")
-    try:
-        words = shlex.split(entry.get("ssh", name))
-    except ValueError as error:
-        place.at("ssh").fail(f"is no command line: {error}")
-    spare = ["--spare", entry["spare"]] if "spare" in entry and "--spare" not in options else []
-    return RemoteMachine(name, tuple(words), (*options, *spare))
+def remote_machine(name: str, options: Sequence[str] = ()) -> RemoteMachine:
+    """The machine at an ssh destination; UsageError for what is none."""
+    if not name or name.startswith("-"):
+        raise UsageError(f"'{name}' is no destination of ssh.")
+    return RemoteMachine(name, (name,), tuple(options))
 
 
 class OnMachine:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from foliolab.arch import NATIVE
 from foliolab.campaign.host_backend import HostBackend, HostBootable
 from foliolab.campaign.store import read_samples
 from foliolab.cli.main import main
-from foliolab.errors import BadExperiment, HostLost, LabError, UsageError
+from foliolab.errors import HostLost, LabError, UsageError
 from foliolab.experiment.plan import Plan
 from foliolab.kernel.build import KernelRequest
 from foliolab.kernel.built import BuiltKernel
@@ -65,25 +64,10 @@ def test_files_that_were_copied_in_part_are_copied_again(lab: Lab, pretence: Pre
     assert {file.name for file in pretence.home.iterdir()} == {"files", "run", "runner"}
 
 
-@pytest.mark.parametrize(
-    ("entry", "found"),
-    [
-        ("", ("bench1",)),
-        ('ssh = "-p 22 root@bench1"', ("-p", "22", "root@bench1")),
-        ("ssh = 22", "has a value that is empty or not a string"),
-        ('ssh = ""', "has a value that is empty or not a string"),
-        ('ssh = "\'"', "is no command line: No closing quotation"),
-        ('host = "bench1"', "takes 'ssh' and 'spare', and nothing else"),
-    ],
-)
-def test_entries_of_hosts(tmp_path: Path, entry: str, found: str | tuple[str, ...]) -> None:
-    hosts = tmp_path / "hosts.toml"
-    hosts.write_text(f"[bench1]\n{entry}\n")
-    if isinstance(found, tuple):
-        assert remote_machine("bench1", hosts) == RemoteMachine("bench1", found)
-    else:
-        with pytest.raises(BadExperiment, match=found):
-            remote_machine("bench1", hosts)
+@pytest.mark.parametrize("name", ["", "-p"])
+def test_an_option_of_ssh_is_no_machine(name: str) -> None:
+    with pytest.raises(UsageError, match=f"'{name}' is no destination of ssh"):
+        remote_machine(name)
 
 
 @pytest.mark.parametrize(
