@@ -4,14 +4,12 @@
 The baseline is measured twice, and compared with itself as well: what differs there is chance.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.differences import NOT_MEASURED, Change, Difference, Gap, MatrixPart, compare, judged, needed_for
-from foliolab.analyse.rows import Group, group_samples
 from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import again_name
 from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
@@ -141,58 +139,7 @@ def _gaps(part: MatrixPart, cell: Cell, variant: str, samples: Sequence[Sample])
         yield part.gap(cell, variant, outcome, sentence)
 
 
-@dataclass(frozen=True)
-class Arm:
-    """A variant beside itself, in boots of their own."""
-
-    group: Group
-    variant: str
-    differences: tuple[Difference, ...]
-
-    @property
-    def n(self) -> int:
-        return max(each.n for each in self.differences)
-
-    @property
-    def varying(self) -> int:
-        return by_chance(self.differences)[0]
-
-    @property
-    def alarms(self) -> int:
-        return by_chance(self.differences)[1]
-
-
 def by_chance(again: Iterable[Difference]) -> tuple[int, int]:
     """How many figures vary, in boots enough to tell anything, and how many of these differ, each judged by itself."""
     found = [each.p for each in again if each.p is not None and each.interval]
     return len(found), sum(p <= CHANCE for p in found)
-
-
-def make_arms(samples: Iterable[Sample], experiments: Mapping[str, Experiment]) -> list[Arm]:
-    """All that there are, by experiment, machine and variant."""
-    arms = []
-    for group in group_samples(samples):
-        experiment = experiments.get(group.experiment)
-        if not experiment or not experiment.compared or group.scale not in experiment.scales:
-            continue
-        measured = dict.fromkeys(sample.variant for sample in group.samples)
-        cells = experiment.scale(group.scale).cells
-        for variant in (name for name in measured if again_name(name) in measured):
-            part = MatrixPart(experiment, group.scale, group.arch, group.page_size, cells, (), group)
-            arms.append(Arm(group, variant, make_matrix([part], baseline=variant, threshold=0).again))
-    return [arm for arm in arms if arm.differences]
-
-
-def highest_share(alarms: int, comparisons: int) -> float:
-    """The share of false alarms that so many of at least one comparison leave possible: 95 %, exact binomial.
-
-    Figures of one boot are not quite independent, which the bound takes them to be.
-    """
-    from scipy.stats import binomtest  # takes longer to load than most commands run
-
-    return float(binomtest(alarms, comparisons).proportion_ci(1 - 2 * CHANCE, method="exact").high)
-
-
-def totals(arms: Sequence[Arm]) -> tuple[int, int]:
-    """How many comparisons vary, and how many of these are false alarms."""
-    return by_chance(each for arm in arms for each in arm.differences)

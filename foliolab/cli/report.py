@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 
 from foliolab.analyse.agreement import Agreement, compare
-from foliolab.analyse.losses import Arm, make_arms
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_cells, add_json, add_tables, names_of
@@ -17,13 +16,13 @@ from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import check_name
-from foliolab.report import again, agreement
+from foliolab.report import agreement
 from foliolab.report.columns import variant_columns
 from foliolab.report.devices import by_device
-from foliolab.report.markdown import again_to_table, devices_to_table, to_markdown, to_table
+from foliolab.report.markdown import devices_to_table, to_markdown, to_table
 from foliolab.report.section import sections
 from foliolab.report.store_prices import PRICES
-from foliolab.report.terminal import print_section, print_table, terminal
+from foliolab.report.terminal import print_section, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views
 from foliolab.reproduce.released import read_released
@@ -56,8 +55,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prices", choices=PRICES, help=text)
     text = "with --table: for each cell what the adaptive window takes and costs against none, on each timed disk"
     parser.add_argument("--by-device", action="store_true", help=text)
-    text = "how often kernels that were measured twice differ from themselves"
-    parser.add_argument("--again", action="store_true", help=text)
     text = "exit with 1 if an expectation fails or the model is too far off"
     parser.add_argument("--check", action="store_true", help=text)
 
@@ -120,25 +117,10 @@ def _of_columns(samples: list[Sample], variants: Sequence[str]) -> list[Sample]:
     return [sample for sample in samples if sample.variant in variants]
 
 
-def _print_again(arms: Sequence[Arm], arguments: argparse.Namespace) -> None:
-    if arguments.json:
-        print(json.dumps(again.to_json(arms), indent=1))
-    elif arguments.table or arguments.markdown:
-        print(again_to_table(arms), end="")
-    else:
-        console = terminal()
-        if arms:
-            print_table(console, again.again_columns(arms))
-        console.print(again.sentence(arms))
-
-
 def handle(arguments: argparse.Namespace) -> int:
     _require_one_form(arguments)
     heads = _heads(arguments)
     samples, experiments = _wanted(arguments, list(heads.values()))
-    if arguments.again:
-        _print_again(make_arms(samples, experiments), arguments)
-        return 0
     views = make_views(samples, experiments)
     comparisons = compare([view.group for view in views], experiments)
     _print(views, comparisons, heads, arguments)
@@ -153,8 +135,6 @@ def _require_one_form(arguments: argparse.Namespace) -> None:
         raise UsageError("--prices is about a --table of stores.")
     if arguments.by_device and (not arguments.table or arguments.prices or arguments.column):
         raise UsageError("--by-device is a --table of its own: it goes with neither --prices nor --column.")
-    if arguments.again and (arguments.check or arguments.column):
-        raise UsageError("--again is a table of its own: it goes with neither --check nor --column.")
 
 
 def _wanted(arguments: argparse.Namespace, columns: Sequence[str]) -> tuple[list[Sample], dict[str, Experiment]]:

@@ -3,10 +3,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from foliolab.analyse.losses import Arm, Matrix
+from foliolab.analyse.losses import Matrix
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
-from foliolab.report import again, losses
+from foliolab.report import losses
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.devices import device_columns
 from foliolab.report.section import Section
@@ -63,13 +63,6 @@ def devices_to_table(views: Sequence[View]) -> str:
 def _about(view: View) -> str:
     """How often its rows were measured, of which kernels, by which commands, and how far boots are apart."""
     return " ".join([origin(view.group, (row.n for row in view.rows if row.n), *view.commands), *view.repeats()])
-
-
-def again_to_table(arms: Sequence[Arm]) -> str:
-    """For a document: kernels that were measured twice, and what all of them come to. NoResult if there are none."""
-    if not arms:
-        raise NoResult(again.sentence(arms))
-    return "\n".join([*_table(again.again_columns(arms)), "", again.sentence(arms)]) + "\n"
 
 
 def matrix_to_table(matrix: Matrix) -> str:
