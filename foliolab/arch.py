@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from foliolab.errors import UsageError, require_known
 
+Bytes = int
+"""How large something is."""
+
 
 @dataclass(frozen=True)
 class TinyGuest:

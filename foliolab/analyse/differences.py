@@ -12,6 +12,7 @@ from enum import StrEnum
 from statistics import median
 
 from foliolab.analyse.rows import Group, by_repetition
+from foliolab.arch import Bytes
 from foliolab.campaign.sample import NOT_APPLICABLE, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, figure
@@ -43,8 +44,7 @@ class MatrixPart:
     experiment: Experiment
     scale: str
     arch: str
-    page_size: int
-    """Bytes."""
+    page_size: Bytes
     cells: tuple[Cell, ...]
     variants: tuple[str, ...]
     """To be compared with the baseline, which is none of them."""

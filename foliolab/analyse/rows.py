@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, TypeVar
 
-from foliolab.arch import X86_64, architecture, machine_name, size_name
+from foliolab.arch import X86_64, Bytes, architecture, machine_name, size_name
 from foliolab.campaign.sample import MODEL, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment, Scale
@@ -22,8 +22,7 @@ class Group:
     experiment: str
     scale: str
     arch: str
-    page_size: int
-    """Bytes."""
+    page_size: Bytes
     backend: str
     profile: str
     timed_on: str

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from foliolab.arch import Bytes
 from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Plan, Step
@@ -33,8 +34,7 @@ class Session(Protocol):
         """A name that no other boot has."""
 
     @property
-    def page_size(self) -> int:
-        """Bytes."""
+    def page_size(self) -> Bytes: ...
 
     @property
     def remark(self) -> str:

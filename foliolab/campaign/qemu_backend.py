@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from foliolab.arch import Architecture
+from foliolab.arch import Architecture, Bytes
 from foliolab.campaign.job import Backend, Bootable
 from foliolab.campaign.probe import jobs_of, metrics_of, mounts, watermarks
 from foliolab.disks import stores
@@ -198,8 +198,7 @@ class QemuSession:
         self.remark = ""
 
     @property
-    def page_size(self) -> int:
-        """Bytes."""
+    def page_size(self) -> Bytes:
         return self.guest.ready.page_size
 
     def measure(self, step: Step) -> dict[str, int | float]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from foliolab.arch import machine_name
+from foliolab.arch import Bytes, machine_name
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.vm.accel import real_time
@@ -51,8 +51,7 @@ class Sample:
     variant: str
     switches: dict[str, int | str]
     arch: str
-    page_size: int
-    """Bytes."""
+    page_size: Bytes
     backend: str
     """For instance "qemu-tcg"."""
     scale: str

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import cast, get_args
 
-from foliolab.arch import Architecture, machine_name
+from foliolab.arch import Architecture, Bytes, machine_name
 from foliolab.campaign.program import Input, Mounted, Program, require_static
 from foliolab.cli import options
 from foliolab.device import Device, device_of
@@ -56,8 +56,7 @@ def add_program(parser: argparse.ArgumentParser) -> None:
 class Asked:
     arguments: argparse.Namespace
     arch: Architecture
-    page_size: int
-    """Bytes."""
+    page_size: Bytes
     memory_mib: int
     environment: Mapping[str, str]
     data: Data | None

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.arch import Architecture, architecture
+from foliolab.arch import Architecture, Bytes, architecture
 from foliolab.files import cache_directory
 
 
@@ -20,8 +20,7 @@ class BuiltKernel:
     arch: Architecture
     release: str
     """As ``uname -r`` prints it."""
-    page_size: int
-    """Bytes."""
+    page_size: Bytes
     ours: bool
     """Whether it has our code, and so our switches."""
     packaged: str = ""

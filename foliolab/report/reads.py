@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from foliolab.arch import Bytes
 from foliolab.errors import StoreError
 
 _EVENT = re.compile(
@@ -41,8 +42,7 @@ class Reads:
     runs: tuple[Stretch, ...]
 
     @property
-    def size(self) -> int:
-        """Bytes."""
+    def size(self) -> Bytes:
         return sum(run.size for run in self.runs)
 
     @property

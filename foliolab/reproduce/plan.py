@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from foliolab.analyse.rows import setting
-from foliolab.arch import MACHINES, NATIVE
+from foliolab.arch import MACHINES, NATIVE, Bytes
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.device import load_devices
 from foliolab.errors import require_known
@@ -58,8 +58,7 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.machine.rpartition("-")[0]
 
     @property
-    def page_size(self) -> int:
-        """Bytes."""
+    def page_size(self) -> Bytes:
         return int(self.machine.rpartition("-")[2].removesuffix("k")) << 10
 
 

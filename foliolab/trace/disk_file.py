@@ -15,8 +15,7 @@ from foliolab.files import full_disk_named
 from foliolab.model.reads import opened
 from foliolab.progress import working
 
-_CHUNK = 1 << 20
-"""Bytes."""
+_CHUNK_BYTES = 1 << 20
 
 
 def require_on_disk(path: Path, size: int) -> None:
@@ -87,8 +86,8 @@ def scratch_file(directory: Path, size: int) -> Iterator[Path]:
 def _fill(file: int, size: int) -> None:
     """Write random data; what a call leaves is written by the next."""
     os.posix_fallocate(file, 0, size)
-    for start in range(0, size, _CHUNK):
-        rest = os.urandom(min(_CHUNK, size - start))
+    for start in range(0, size, _CHUNK_BYTES):
+        rest = os.urandom(min(_CHUNK_BYTES, size - start))
         while rest:
             rest = rest[os.write(file, rest) :]
     os.fsync(file)

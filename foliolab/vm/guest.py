@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from foliolab import process
-from foliolab.arch import Architecture
+from foliolab.arch import Architecture, Bytes
 from foliolab.device import Device
 from foliolab.errors import DiskFull
 from foliolab.files import full_disk_named
@@ -73,8 +73,7 @@ class Ready:
     """What a guest says of itself when it is up."""
 
     release: str
-    page_size: int
-    """Bytes."""
+    page_size: Bytes
     cpus: int
 
 
