@@ -101,15 +101,10 @@ def _printed(result: JobResult) -> dict[str, int | float]:
     """The metrics in the probe's JSON line; what the guest could not count is left out."""
     try:
         line = json.loads(result.stdout)
-        metrics = {name: line[name] for name in METRICS if _is_number(line.get(name))}
+        metrics = {name: line[name] for name in METRICS if type(line.get(name)) in (int, float)}  # true is an int, too
     except (ValueError, AttributeError):
         metrics = {}
     if "seconds" not in metrics:
         sentence = f"{result.argv[0]} printed no result."
         raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, result.stdout.decode(errors="replace")))
     return metrics
-
-
-def _is_number(value: object) -> bool:
-    """Whether a value of JSON is one: to Python, true is a whole number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -82,13 +82,11 @@ def add_accelerator(parser: argparse.ArgumentParser, default: Wanted | None = No
 
 def add_device(parser: argparse.ArgumentParser, text: str = "give guests timed disks, and count seconds") -> None:
     """``--device``, the name of a disk that takes time; parsing raises UsageError for one that cannot be."""
-    parser.add_argument("--device", metavar="PROFILE", type=_device_name, help=f"{text}: {help_text()}")
+    parser.add_argument(
+        "--device", metavar="PROFILE", type=lambda given: device_of(given).name, help=f"{text}: {help_text()}"
+    )
     # Numbers of which the first is negative are a wrong value, and not the name of another option.
     parser._negative_number_matcher = re.compile(r"-(\d+(,-?\d+)*|\d*\.\d+)$")
-
-
-def _device_name(text: str) -> str:
-    return device_of(text).name
 
 
 def add_guest(parser: argparse.ArgumentParser) -> None:

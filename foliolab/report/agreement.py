@@ -42,15 +42,11 @@ def _difference(figure: AgreementFigure) -> str:
 
 
 def summary(comparison: Agreement) -> str:
-    tolerances = ", ".join(f"{name} {_tolerance(comparison, name)}" for name in comparison.metrics)
     figures, beyond = comparison.figures, comparison.beyond
+    of_metrics = {figure.metric: f"{figure.tolerance * 100:g} %" for figure in figures}
+    tolerances = ", ".join(f"{name} {of_metrics.get(name, 'not measured')}" for name in comparison.metrics)
     count = f"{len(beyond)} of {len(figures)}" if beyond else f"None of {len(figures)}"
     return f"{count} figures of the model differ from the kernel's by more than they may ({tolerances})."
-
-
-def _tolerance(comparison: Agreement, metric: str) -> str:
-    found = [figure.tolerance for figure in comparison.figures if figure.metric == metric]
-    return f"{found[0] * 100:g} %" if found else "not measured"
 
 
 def explain(figure: AgreementFigure) -> str:

@@ -20,7 +20,11 @@ def print_timed(console: Console, timed: Sequence[TimedReplay], costs: ReadCosts
     """Print seconds of the disk, what they are against the first variant, and what was read."""
     print_title(console, "Traces on a disk of this machine")
     columns = place_columns([each.replay for each in timed], rank_of_memory=4)
-    columns += [*_seconds(timed), *_predicted(timed, costs), *_kernel(timed), *_reads(timed)]
+    columns += _seconds(timed)
+    if costs:
+        predicted = tuple(seconds(costs.seconds(each.runs[0])) for each in timed)
+        columns.append(Column(("predicted", "seconds"), predicted, 1))
+    columns += [*_kernel(timed), *_reads(timed)]
     print_table(console, columns, groups=[each.replay.trace for each in timed])
     console.print()
     runs = timed[0].runs
@@ -43,11 +47,6 @@ def _against(each: TimedReplay, base: TimedReplay) -> str:
     if not apart_from(each.seconds, base.seconds):
         return _NOISE
     return change(median(each.seconds) / median(base.seconds))
-
-
-def _predicted(timed: Sequence[TimedReplay], costs: ReadCosts | None) -> Iterator[Column]:
-    if costs:
-        yield Column(("predicted", "seconds"), tuple(seconds(costs.seconds(each.runs[0])) for each in timed), 1)
 
 
 def _kernel(timed: Sequence[TimedReplay]) -> Iterator[Column]:
