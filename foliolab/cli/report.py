@@ -27,8 +27,8 @@ from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views
 from foliolab.reproduce.released import read_released
 
-_NO_DEVICE = "none"
-"""What --device calls disks that take no time."""
+_NONE = "none"
+"""The device of disks that take no time."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_cells(parser)
     parser.add_argument("--machine", help="only this, such as arm64-16k")
     parser.add_argument("--backend", help="only what this backend measured, such as qemu-tcg or model")
-    text = f"only of disks that take time as this one's; {_NO_DEVICE}: that take none"
+    text = f"only of disks that take time as this one's; {_NONE}: that take none"
     parser.add_argument("--device", metavar="PROFILE", help=text)
     text = "of the samples in release/, which are behind README and docs"
     parser.add_argument("--released", action="store_true", help=text)
@@ -59,27 +59,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help=text)
 
 
-def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:
-    """The samples whose ``what`` is one of those wanted, separated by commas; all of them if nothing is."""
-    if wanted is None:
+def _only(samples: list[Sample], what: str, names: Sequence[str]) -> list[Sample]:
+    """The samples whose ``what`` is one of these names; all of them if there are none."""
+    if not names:
         return samples
-    names = names_of(f"--{what}", wanted)
-    there = dict.fromkeys(str(getattr(sample, what)) for sample in samples)
+    of_samples = [str(getattr(sample, what)) or _NONE for sample in samples]
+    there = dict.fromkeys(of_samples)
     for name in names:
         if name not in there:
             raise NoResult(f"No sample has the {what} '{name}'; there are: {', '.join(there) or 'none at all'}.")
-    return [sample for sample in samples if getattr(sample, what) in names]
-
-
-def _on_device(samples: list[Sample], wanted: str | None) -> list[Sample]:
-    """The samples of this timed disk, or of none; all of them if nothing is wanted."""
-    if wanted is None:
-        return samples
-    name = "" if wanted == _NO_DEVICE else device_of(wanted).name
-    found = [sample for sample in samples if sample.device == name]
-    if not found:
-        raise NoResult(f"No sample has the device '{wanted}'.")
-    return found
+    return [sample for sample, name in zip(samples, of_samples, strict=True) if name in names]
 
 
 def _cells(samples: Sequence[Sample], experiments: dict[str, Experiment], filters: Sequence[str]) -> tuple[Cell, ...]:
@@ -106,15 +95,13 @@ def _heads(arguments: argparse.Namespace) -> dict[str, str]:
     return heads
 
 
-def _of_columns(samples: list[Sample], variants: Sequence[str]) -> list[Sample]:
-    """The samples of these variants; NoResult if there are none. A variant that was not measured yet may be there."""
+def _measured(samples: Sequence[Sample], columns: Sequence[str]) -> list[str]:
+    """The variants of columns that were measured, or all if none was; one that was not may be there yet."""
     there = {sample.variant for sample in samples}
-    for variant in variants:
+    for variant in columns:
         if variant not in there:
             check_name(variant)
-    if not there.intersection(variants):
-        raise NoResult(f"Nothing was measured of {', '.join(variants)}.")
-    return [sample for sample in samples if sample.variant in variants]
+    return [variant for variant in columns if variant in there] or [*columns]
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -154,10 +141,12 @@ def _wanted(arguments: argparse.Namespace, columns: Sequence[str]) -> tuple[list
         if not any(arguments.scale in experiment.scales for experiment in experiments.values()):
             raise UsageError(f"No experiment that was measured has a scale '{arguments.scale}'.")
         samples = [sample for sample in samples if sample.scale == arguments.scale]
-    samples = _only(samples, "machine", arguments.machine)
-    samples = _only(samples, "backend", arguments.backend)
-    samples = _on_device(samples, arguments.device)
-    samples = _of_columns(samples, columns) if columns else _only(samples, "variant", arguments.variant)
+    samples = _only(samples, "machine", names_of("--machine", arguments.machine))
+    samples = _only(samples, "backend", names_of("--backend", arguments.backend))
+    if arguments.device is not None:
+        samples = _only(samples, "device", [_NONE if arguments.device == _NONE else device_of(arguments.device).name])
+    variants = _measured(samples, columns) if columns else names_of("--variant", arguments.variant)
+    samples = _only(samples, "variant", variants)
     cells = _cells(samples, experiments, arguments.cell)
     return [sample for sample in samples if Cell.of(sample.cell) in cells], experiments
 

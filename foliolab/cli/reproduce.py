@@ -15,7 +15,7 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from foliolab.campaign.measure import Request, measure, planned
+from foliolab.campaign.measure import measure, planned
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
@@ -79,23 +79,6 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _request(part: Part, shard: Shard | None = None) -> Request:
-    return Request(
-        experiment=part.experiment,
-        scale=part.scale,
-        variants=part.variants or None,
-        again=part.again or None,
-        kernels=part.kernels,
-        cells=part.cells,
-        repetitions=part.n,
-        arch=part.arch,
-        page_size=part.page_size,
-        backend=part.backend,
-        device=part.device or None,
-        shard=shard or (1, 1),
-    )
-
-
 def _measure(part: Part, by: Workers, shard: Shard | None) -> LabError | None:
     """Measure what the store lacks of a part; what fails is said, and is no reason to leave out the next part."""
     say(f"{part.name}: {' '.join(part.command) or part.experiment}")
@@ -104,7 +87,7 @@ def _measure(part: Part, by: Workers, shard: Shard | None) -> LabError | None:
             if (not shard or shard[0] == 1) and not _done(part):
                 write_output(part, run_lab(part.command), _kept())
             return None
-        return failure_of(measure(_request(part, shard), by).samples)
+        return failure_of(measure(part.request(shard or (1, 1)), by).samples)
     except EmptyPart as error:
         say(f"{part.name}: {error}")
         return None
@@ -142,7 +125,7 @@ def _progress(parts: Sequence[Part], samples: Sequence[Sample], shipped: Sequenc
             done = int(_done(part) is not None)
             found.append(Progress(part, 1, (), done, 0 if done else part.hours))
         else:
-            found.append(measured(part, planned(_request(part))[0].steps, samples, shipped))
+            found.append(measured(part, planned(part.request())[0].steps, samples, shipped))
     return found
 
 

@@ -108,9 +108,7 @@ class RemoteMachine:
 
     def has_run(self) -> bool:
         """Whether the machine has a run, ended or not. Resumes one that was killed."""
-        # The runner of an earlier version may know no 'resume'. A run that has ended does not need it.
-        resume = f"[ -e {HOME}/run/ended ] || sh {HOME}/runner resume"
-        command = f"if [ -e {HOME}/run/journal ]; then {resume}; echo yes; fi"
+        command = f"if [ -e {HOME}/run/journal ]; then sh {HOME}/runner resume; echo yes; fi"
         return self.run(command) != b""
 
     def send(self, bundle: Path) -> None:

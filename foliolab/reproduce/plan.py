@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from foliolab.analyse.rows import setting
 from foliolab.arch import MACHINES, NATIVE, Bytes
+from foliolab.campaign.measure import Request
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.device import load_devices
 from foliolab.errors import require_known
@@ -60,6 +61,23 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def page_size(self) -> Bytes:
         return int(self.machine.rpartition("-")[2].removesuffix("k")) << 10
+
+    def request(self, shard: tuple[int, int] = (1, 1)) -> Request:
+        """What of an experiment is to be measured."""
+        return Request(
+            experiment=self.experiment,
+            scale=self.scale,
+            variants=self.variants or None,
+            again=self.again or None,
+            kernels=self.kernels,
+            cells=self.cells,
+            repetitions=self.n,
+            arch=self.arch,
+            page_size=self.page_size,
+            backend=self.backend,
+            device=self.device or None,
+            shard=shard,
+        )
 
 
 class _Plan(Struct, forbid_unknown_fields=True):

@@ -85,14 +85,6 @@ def test_a_machine_that_is_reached_and_fails_is_not_asked_for_hours(
         lab.measure()
 
 
-def test_an_ended_run_of_an_earlier_runner_is_replaced(lab: Lab, pretence: Pretended) -> None:
-    for name in ("ended", "journal"):
-        pretence.write(f"{HOME[1:]}/run/{name}", "")
-    pretence.write(f"{HOME[1:]}/runner", '[ "$1" = poll ] || exit 2\ncd "${0%/*}/run" && tar -cf - ended facts\n')
-    pretence.write(f"{HOME[1:]}/run/facts", "name bench1\nmemory_kib 1\n")
-    assert [sample.outcome for sample in lab.measure()] == ["ok"] * len(lab.plan.steps)
-
-
 def test_one_lab_sends_at_a_time(lab: Lab, pretence: Pretended) -> None:
     lab.bundle(lab.place / "bundle")
     there = RemoteMachine("bench1", ("bench1",))

@@ -5,7 +5,7 @@ import pytest
 
 from foliolab.campaign.measure import planned
 from foliolab.cli.main import command_line
-from foliolab.cli.reproduce import _progress, _request
+from foliolab.cli.reproduce import _progress
 from foliolab.errors import BadExperiment, UsageError
 from foliolab.files import REPOSITORY
 from foliolab.reproduce.plan import choose_parts, load_plan
@@ -27,7 +27,7 @@ def test_every_part_can_be_asked_for() -> None:
         if part.command:
             command_line().parse_args(list(part.command))
         else:
-            assert planned(_request(part))[0].steps
+            assert planned(part.request())[0].steps
 
 
 def test_every_part_is_shown_in_a_section_that_is_there() -> None:
@@ -46,7 +46,7 @@ def test_a_part_is_for_a_machine(tmp_path: Path) -> None:
 def test_a_part_is_asked_for_on_its_device(tmp_path: Path) -> None:
     text = GOOD.replace("arm64-64k", "x86_64-4k").replace("mprotect", "sparse-mmap") + 'device = "hdd"\n'
     (part,) = load_plan(plan(tmp_path, text))
-    assert planned(_request(part))[0].scale.parameters.device == "hdd"
+    assert planned(part.request())[0].scale.parameters.device == "hdd"
 
 
 @pytest.mark.parametrize(
