@@ -12,7 +12,6 @@ import shutil
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from foliolab.errors import LabError, UsageError
 from foliolab.files import REPOSITORY, emptied
@@ -20,6 +19,7 @@ from foliolab.files import REPOSITORY, emptied
 _START = Path("README.md")
 _MAP = Path("docs/README.md")
 _STYLE = Path("docs/site.css")
+_SETTINGS = Path("docs/site.yml")
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")
 """The file that a link leads to, if it is one of ours."""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -113,38 +113,17 @@ def _render(documents: Path, target: Path) -> None:
     logger = logging.getLogger("properdocs")
     logger.addHandler(handler)
     try:
-        config = documents.with_name("properdocs.yml")
-        build(load_config(io.BytesIO(), config_file_path=str(config), **_settings(documents, target)))
+        with (REPOSITORY / _SETTINGS).open("rb") as settings:
+            # ProperDocs takes it to lie beside the documents.
+            beside = str(documents.with_name("properdocs.yml"))
+            places = {"docs_dir": str(documents), "site_dir": str(target)}
+            build(load_config(settings, config_file_path=beside, nav=_pages(), **places))
     except ProperDocsException as error:
         raise LabError(f"The site was not built: {' '.join(said.getvalue().split()) or error}") from None
     finally:
         logger.removeHandler(handler)
 
 
-def _settings(documents: Path, target: Path) -> dict[str, Any]:
-    """What ProperDocs is told instead of by a file."""
-    return {
-        "site_name": "foliolab",
-        "docs_dir": str(documents),
-        "site_dir": str(target),
-        "nav": _pages(),
-        "strict": True,
-        "validation": {"links": {"anchors": "warn", "unrecognized_links": "warn"}},
-        # Links name files, so that pages can be read where they lie.
-        "use_directory_urls": False,
-        # Colours of code would be fetched.
-        "theme": {
-            "name": "mkdocs",
-            "color_mode": "auto",
-            "user_color_mode_toggle": True,
-            "navigation_depth": 3,
-            "highlightjs": False,
-        },
-        "extra_css": [str(_STYLE)],
-        "markdown_extensions": [{"toc": {"slugify": _anchor}}],
-    }
-
-
-def _anchor(title: str, _separator: str) -> str:
+def anchor(title: str, _separator: str) -> str:
     """The anchor that GitHub gives to a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")

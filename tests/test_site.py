@@ -2,6 +2,7 @@
 """The site of the documents: it is built, has them all, needs no network, and its links lead somewhere."""
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -93,6 +94,7 @@ def test_marks_of_tables_and_markdown_do_not_show(built: dict[Path, _Page]) -> N
 def test_a_dead_link_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/site.css").touch()
+    shutil.copy(REPOSITORY / "docs/site.yml", tmp_path / "docs/site.yml")
     (tmp_path / "README.md").write_text("# One\n\n[map](docs/README.md) [gone](gone.md)\n")
     (tmp_path / "docs/README.md").write_text("# Map\n\n[one](../README.md#two)\n")
     monkeypatch.setattr(site, "REPOSITORY", tmp_path)
