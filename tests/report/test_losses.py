@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from foliolab.analyse.compared import choose_variants
 from foliolab.analyse.losses import Matrix, make_matrix
 from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
-from foliolab.cli import compare
 from foliolab.cli.main import command_line
 from foliolab.errors import ChecksFailed
 from foliolab.report import losses
@@ -324,6 +324,6 @@ def test_the_command_of_a_table_names_kernels_where_variants_are_not_on_their_ow
     )
     assert f"`{command}`." in matrix_to_table(found)
     words = command_line().parse_args(shlex.split(command)[1:])
-    baseline, asked = compare._variants(words.variant.split(","), words.baseline, words.kernels)
+    baseline, asked = choose_variants(words.variant.split(","), words.baseline, words.kernels)
     assert baseline == found.baseline
     assert set(asked) >= set(part.variants)
