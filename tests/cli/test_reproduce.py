@@ -11,6 +11,7 @@ import pytest
 from foliolab.cli import report, reproduce
 from foliolab.cli.main import main
 from foliolab.errors import ChecksFailed, NoResult, UnknownCell, UnknownVariant, UsageError
+from foliolab.reproduce import parts
 from foliolab.reproduce.plan import load_plan
 from foliolab.reproduce.released import read_released, write_released
 from tests.cli.command import lab, sentence
@@ -53,11 +54,12 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     released = tmp_path / "samples.xz"
     monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
     for module, name, value in (
-        (reproduce, "REPOSITORY", tmp_path),
-        (reproduce, "RELEASE", tmp_path),
+        (parts, "REPOSITORY", tmp_path),
+        (parts, "RELEASE", tmp_path),
         (reproduce, "load_plan", lambda: load_plan(tmp_path / "plan.toml")),
+        (parts, "read_released", lambda: read_released(released)),
         (reproduce, "read_released", lambda: read_released(released)),
-        (reproduce, "write_released", lambda samples: write_released(samples, released)),
+        (parts, "write_released", lambda samples: write_released(samples, released)),
         (report, "read_released", lambda: read_released(released)),
     ):
         monkeypatch.setattr(module, name, value)

@@ -5,9 +5,9 @@ import pytest
 
 from foliolab.campaign.measure import planned
 from foliolab.cli.main import command_line
-from foliolab.cli.reproduce import _progress
 from foliolab.errors import BadExperiment, UsageError
 from foliolab.files import REPOSITORY
+from foliolab.reproduce.parts import progress
 from foliolab.reproduce.plan import choose_parts, load_plan
 from foliolab.reproduce.released import read_released
 from tests.test_documents import anchors
@@ -86,5 +86,5 @@ def test_parts_are_chosen() -> None:
 
 def test_an_evening_is_enough_for_the_quick_parts() -> None:
     quick = [part for part in load_plan() if part.quick]
-    hours = [each.hours for each in _progress(quick, [], read_released())]
+    hours = [each.hours for each in progress(quick, [], read_released())]
     assert 0 < sum(filter(None, hours)) <= 6
