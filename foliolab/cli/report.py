@@ -19,7 +19,7 @@ from foliolab.experiment.variants import check_name
 from foliolab.report import agreement
 from foliolab.report.columns import variant_columns
 from foliolab.report.devices import by_device
-from foliolab.report.markdown import devices_to_table, to_markdown, to_table
+from foliolab.report.markdown import devices_to_table, seconds_to_table, to_markdown, to_table
 from foliolab.report.section import sections
 from foliolab.report.store_prices import PRICES
 from foliolab.report.terminal import print_section, terminal
@@ -55,6 +55,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prices", choices=PRICES, help=text)
     text = "with --table: for each cell what the adaptive window takes and costs against none, on each timed disk"
     parser.add_argument("--by-device", action="store_true", help=text)
+    text = "with --by-device: only seconds, without the adaptive window and with it"
+    parser.add_argument("--seconds", action="store_true", help=text)
     text = "exit with 1 if an expectation fails or the model is too far off"
     parser.add_argument("--check", action="store_true", help=text)
 
@@ -122,6 +124,8 @@ def _require_one_form(arguments: argparse.Namespace) -> None:
         raise UsageError("--prices is about a --table of stores.")
     if arguments.by_device and (not arguments.table or arguments.prices or arguments.column):
         raise UsageError("--by-device is a --table of its own: it goes with neither --prices nor --column.")
+    if arguments.seconds and not arguments.by_device:
+        raise UsageError("--seconds is about a table --by-device.")
 
 
 def _wanted(arguments: argparse.Namespace, columns: Sequence[str]) -> tuple[list[Sample], dict[str, Experiment]]:
@@ -164,7 +168,8 @@ def _print(
     elif not views:
         print(f"Nothing was measured yet; './lab measure {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.by_device:
-        print("\n".join(map(devices_to_table, by_device(views))), end="")
+        to_text = seconds_to_table if arguments.seconds else devices_to_table
+        print("\n".join(map(to_text, by_device(views))), end="")
     elif arguments.prices:
         print("\n".join(to_table(view, PRICES[arguments.prices](view)) for view in views), end="")
     elif heads:

@@ -11,6 +11,7 @@ from foliolab.experiment.cell import Cell, common
 from foliolab.experiment.metrics import METRICS
 from foliolab.grouped import grouped
 from foliolab.report.columns import Column, rate, seconds
+from foliolab.report.titles import device_title, title_of
 from foliolab.report.view import View
 
 _PAIRS = ("off", "adaptive"), ("off-mglru", "adaptive-mglru")
@@ -86,3 +87,27 @@ def device_columns(views: Sequence[View]) -> list[Column]:
     ]
     rows = Column(("", cell), (*labels, "geometric mean"), 0, left=True)
     return [rows, *(each for each in columns if any(each.cells))]
+
+
+def seconds_columns(views: Sequence[View]) -> list[Column]:
+    """A row for each cell, and a column for each disk: seconds without the window → with it.
+
+    Cells and disks have their titles. What was not measured is blank.
+    """
+    cells = list(dict.fromkeys(row.cell for view in views for row in view.rows))
+    before, after = pair_of(views)
+    taken = medians(views, "seconds")
+
+    def pair(cell: Cell, device: str) -> str:
+        found = [taken.get((cell, device, variant)) for variant in (before, after)]
+        known = [seconds(figure) for figure in found if figure is not None]
+        return " → ".join(known) if len(known) == len(found) else ""
+
+    names = tuple(title_of(view.group.experiment, cell) for view in views[:1] for cell in cells)
+    return [
+        Column(("", "seconds"), names, 0, left=True),
+        *(
+            Column(("", device_title(device)), tuple(pair(cell, device) for cell in cells), 0)
+            for device in (view.group.device for view in views)
+        ),
+    ]

@@ -8,7 +8,7 @@ from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.report import losses
 from foliolab.report.columns import Column, make_columns
-from foliolab.report.devices import device_columns
+from foliolab.report.devices import device_columns, seconds_columns
 from foliolab.report.section import Section
 from foliolab.report.simulate import ablation_columns, device_tables
 from foliolab.report.trace import difference_columns
@@ -58,6 +58,11 @@ def to_table(view: View, columns: Sequence[Column] | None = None) -> str:
 def devices_to_table(views: Sequence[View]) -> str:
     """For a document: what the adaptive window does on each timed disk, and the same about each."""
     return "\n".join([*_table(device_columns(views)), "", *(f"- {_about(view)}" for view in views)]) + "\n"
+
+
+def seconds_to_table(views: Sequence[View]) -> str:
+    """For README: only seconds on each timed disk. What is behind them stands below a table with more columns."""
+    return "\n".join(_table(seconds_columns(views))) + "\n"
 
 
 def _about(view: View) -> str:

@@ -150,10 +150,14 @@ def test_report_of_a_timed_disk(store: Path, capsys: pytest.CaptureFixture[str])
         assert {row["device"] for row in json.loads(capsys.readouterr().out)["rows"]} == devices
     with pytest.raises(NoResult, match="No sample has the device 'hdd'"):
         call("report", "--device", "hdd")
+    with pytest.raises(UsageError, match="--seconds is about a table --by-device"):
+        call("report", "--table", "--seconds")
     with pytest.raises(UsageError, match="--by-device is a --table of its own"):
         call("report", "--by-device")
     assert call("report", "--by-device", "--table") == 0
     assert "| cell | seconds of off: nvme |" in capsys.readouterr().out
+    assert call("report", "--by-device", "--table", "--seconds") == 0
+    assert "| seconds | NVMe |" in capsys.readouterr().out
 
 
 def test_report_of_an_experiment_whose_file_is_gone(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

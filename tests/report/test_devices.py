@@ -9,7 +9,7 @@ from foliolab.campaign.sample import Sample
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.report.devices import by_device
-from foliolab.report.markdown import devices_to_table
+from foliolab.report.markdown import devices_to_table, seconds_to_table
 from foliolab.report.view import View, make_views
 from tests.samples import sample
 
@@ -82,3 +82,19 @@ def test_what_all_cells_share_is_said_once() -> None:
     head, _, *rows = devices_to_table(views).splitlines()
     assert head == "| cell, read_ahead_kb 128 | seconds of off: nvme |"
     assert [row.split(" | ")[0] for row in rows[:2]] == ["| parts, form places", "| parts, form random"]
+
+
+def test_readers_of_readme_see_seconds_without_and_with_the_window_under_plain_titles() -> None:
+    (views,) = tables(
+        timed("hdd", "off", 8),
+        timed("hdd", "adaptive", 4),
+        timed("nvme", "off", 0.02),
+        timed("nvme", "adaptive", 0.03),
+        timed("nvme", "off", 1, cell={"case": "protect", "form": "4k", "read_ahead_kb": 128}),
+    )
+    head, _, *rows = seconds_to_table(views).splitlines()
+    assert head == "| seconds | NVMe | hard disk |"
+    assert rows == [
+        "| writes to random pages | 0.020 → 0.030 | 8.000 → 4.000 |",
+        "| protect, form 4k, read_ahead_kb 128 |  |  |",
+    ]

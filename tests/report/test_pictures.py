@@ -74,12 +74,13 @@ def test_times_have_a_mark_for_each_cell_and_disk() -> None:
     ]  # fmt: skip
     (views,) = by_device(make_views(samples, {"reports": find_experiment("reports")}))
     found = times_picture(views, "times")
-    assert found.title == "reports: 2 of 3 times are shorter with the adaptive window"
+    assert found.title == "2 of 3 times are shorter with the adaptive window"
     axes = found.figure.axes[0]
     rows = {label: number for number, label in enumerate(labels(axes))}
     marks = {str(line.get_label()): data(line) for line in axes.lines[1:]}
-    assert sorted(marks["nvme"]) == [[0.95, rows["snapshot"]], [1.5, rows["writes"]]]
-    assert marks["hdd"] == [[0.5, rows["writes"]]]
+    restored, written = rows["snapshots are restored"], rows["writes to random pages"]
+    assert sorted(marks["NVMe"]) == [[0.95, restored], [1.5, written]]
+    assert marks["hard disk"] == [[0.5, written]]
 
 
 def test_touches_are_as_large_as_the_cells_that_have_any() -> None:

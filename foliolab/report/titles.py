@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What disks and cells are called where readers know no experiment."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from foliolab.experiment.cell import Cell
+from foliolab.table import Place, Text, read_toml
+
+_FILE = Path(__file__).with_suffix(".toml")
+_SHARED = ("read_ahead_kb", "hint", "times")
+"""Axes that no title tells."""
+
+
+class _Titles(Struct, frozen=True, forbid_unknown_fields=True):
+    devices: Mapping[str, Text]
+    cells: Mapping[str, Mapping[str, Text]]
+    """By experiment and label."""
+
+
+@cache
+def titles() -> _Titles:
+    return Place(_FILE).convert(read_toml(_FILE), _Titles)
+
+
+def title_of(experiment: str, cell: Cell) -> str:
+    """The cell's title, or its label if it has none."""
+    label = Cell(tuple(axis for axis in cell.axes if axis[0] not in _SHARED)).label
+    return titles().cells.get(experiment, {}).get(label, cell.label)
+
+
+def device_title(device: str) -> str:
+    """The disk's title, or its name if it has none."""
+    return titles().devices.get(device, device)
