@@ -101,9 +101,9 @@ def remarks(matrix: Matrix) -> list[str]:
 def legend(matrix: Matrix) -> list[str]:
     """What the words of the table mean."""
     return [
-        "95 %: interval of the loss, by itself (Wilcoxon); exact: it repeats exactly. Worse, better: by more than"
-        f" chance does to {len(matrix.differences)} figures (Benjamini-Hochberg, {CHANCE * 100:g} %).",
-        "Same to x: x is the smallest difference that these boots would have shown; without x, boots repeat exactly.",
+        "95 %: interval of the loss, by itself (Wilcoxon); exact: it repeats exactly. Worse, better: false-discovery rate"
+        f" {CHANCE * 100:g} % over {len(matrix.differences)} figures (Benjamini-Hochberg).",
+        "Same to x: x is the smallest difference that these boots would have shown.",
     ]
 
 
