@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from functools import partial
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +19,8 @@ from foliolab.files import REPOSITORY, emptied
 
 _START = Path("README.md")
 _MAP = Path("docs/README.md")
+_COMMANDS = Path("docs/commands.md")
+"""A page that only the site has."""
 _STYLE = Path("docs/site.css")
 _SETTINGS = Path("docs/site.yml")
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")
@@ -30,16 +33,16 @@ _MARK = Path(".foliolab-site")
 """A file that each of our sites has, and no other."""
 
 
-def build_site(target: Path) -> None:
+def build_site(target: Path, manual: str) -> None:
     """Build the site in the directory ``target``, which is new, empty, or a site of before; LabError for a dead link.
 
-    What was there stays until the new site is whole.
+    What was there stays until the new site is whole. ``manual`` is the page for man, which the site has as well.
     """
     target = target.resolve()
     if target.exists() and not (target / _MARK).exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target} has something else in it: give --build the name of a new directory.")
     with TemporaryDirectory() as staged, emptied(target.with_name(f".{target.name}.partial")) as half:
-        for name, content in _contents().items():
+        for name, content in {**_contents(), _COMMANDS: _of_man(manual).encode()}.items():
             file = Path(staged, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
@@ -76,6 +79,24 @@ def _text(document: Path) -> str:
     return f"# {document.parent}\n\n" + "".join(f"- [{each.name}]({each.name})\n" for each in files)
 
 
+def _of_man(manual: str) -> str:
+    """A page for man as a document: commands are headings, and options items of lists."""
+    lines = ["# Commands"]
+    for line in re.sub(r"\\f[IR]|\\&", "", manual).replace("\\-", "-").replace("\\e", "\\").splitlines():
+        kind, _, words = line.partition(" ")
+        if kind == ".SH":
+            lines += ["", f"## {words.capitalize()}", ""]
+        elif kind == ".SS":
+            lines += ["", f"### {words.partition(' [')[0]}", "", f"`{words}`", ""]
+        elif kind == ".B":
+            lines += ["", f"- `{words}`:"]
+        elif kind == ".PP":
+            lines.append("")
+        elif not line.startswith("."):
+            lines.append(re.sub(r"([*_`\[\\])", r"\\\1", escape(line, quote=False)))
+    return "\n".join(lines) + "\n"
+
+
 def _place(document: Path, link: str) -> Path:
     return Path(os.path.normpath(document.parent / link))
 
@@ -93,8 +114,8 @@ def _named(document: Path, link: re.Match[str]) -> str:
 
 
 def _pages() -> list[dict[str, object]]:
-    """What the bar at the top leads to: README, the map, and by the sections of the map what its rows begin with."""
-    pages: list[dict[str, object]] = [{"Home": str(_START)}, {"Map": str(_MAP)}]
+    """What the bar at the top leads to: README, map, commands, and by the map's sections what its rows begin with."""
+    pages: list[dict[str, object]] = [{"Home": str(_START)}, {"Map": str(_MAP)}, {"Commands": str(_COMMANDS)}]
     for section in _text(_MAP).split("\n## ")[1:]:
         title, _, table = section.partition("\n")
         pages.append({title: [{name: str(_place(_MAP, link))} for name, link in _ROW.findall(table)]})

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from foliolab import site
+from foliolab.cli.described import manual
+from foliolab.cli.main import COMMANDS
 from foliolab.errors import LabError, UsageError
 from foliolab.files import REPOSITORY
 from tests.test_documents import DOCUMENTS
@@ -56,7 +58,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, _Page]:
     target.mkdir()
     for name in (".foliolab-site", "older.html"):  # a site of before
         (target / name).touch()
-    site.build_site(target)
+    site.build_site(target, manual())
     assert not (target / "older.html").exists()
     # A server shows its 404 page under any address, so its links begin at the root.
     files = [file for file in target.rglob("*.html") if file.name != "404.html"]
@@ -75,6 +77,11 @@ def test_every_document_is_a_page(built: dict[Path, _Page]) -> None:
     assert [name for name in documents if re.sub(r"\bREADME\.", "index.", name) not in names] == []
 
 
+def test_commands_are_a_page(built: dict[Path, _Page]) -> None:
+    (page,) = (page for file, page in built.items() if file.name == "commands.html")
+    assert set(COMMANDS) <= page.anchors
+
+
 def test_nothing_comes_from_elsewhere(built: dict[Path, _Page]) -> None:
     assert [link for page in built.values() for link in page.fetched if urlsplit(link).netloc] == []
     (root,) = {file.parent for file in built if (file.parent / "search").is_dir()}
@@ -85,7 +92,7 @@ def test_nothing_comes_from_elsewhere(built: dict[Path, _Page]) -> None:
 def test_marks_of_tables_and_markdown_do_not_show(built: dict[Path, _Page]) -> None:
     for file in built:
         text = re.sub(r"<(pre|code)\b.*?</\1>", "", file.read_text(), flags=re.DOTALL)
-        assert "foliolab:" not in text
+        assert "!-- foliolab:" not in text
         assert re.findall(r"<p>\||\| ---|\*\*\w|\]\(", text) == [], file.name
     # GitHub nests a list that is indented by less, and the site would not.
     assert [file for file in DOCUMENTS if re.search(r"^ {1,3}(?:[-*]|\d+\.) ", file.read_text(), re.MULTILINE)] == []
@@ -99,7 +106,7 @@ def test_a_dead_link_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "docs/README.md").write_text("# Map\n\n[one](../README.md#two)\n")
     monkeypatch.setattr(site, "REPOSITORY", tmp_path)
     with pytest.raises(LabError, match=r"'gone\.md'.*'\.\./README\.md#two'"):
-        site.build_site(tmp_path / "site")
+        site.build_site(tmp_path / "site", "")
     assert not (tmp_path / "site").exists()
 
 
@@ -110,5 +117,5 @@ def test_other_files_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("theirs")
     for target in (tmp_path, tmp_path / "mine", tmp_path / "theirs", tmp_path / "link"):
         with pytest.raises(UsageError, match="has something else in it"):
-            site.build_site(target)
+            site.build_site(target, "")
     assert (tmp_path / "mine").exists()

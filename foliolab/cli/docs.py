@@ -8,6 +8,7 @@ example: ./lab docs --build /tmp/site
 import argparse
 from pathlib import Path
 
+from foliolab.cli.described import manual
 from foliolab.errors import UsageError
 from foliolab.files import INSTALLED, REPOSITORY
 from foliolab.progress import say
@@ -22,6 +23,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     if INSTALLED:
         raise UsageError("The documents are in a checkout of foliolab, not in what pip installs.")
-    build_site(arguments.build)
+    build_site(arguments.build, manual())
     say(f"The site begins at {arguments.build / 'index.html'}.")
     return 0

@@ -101,8 +101,8 @@ def remarks(matrix: Matrix) -> list[str]:
 def legend(matrix: Matrix) -> list[str]:
     """What the words of the table mean."""
     return [
-        "95 %: interval of the loss, by itself (Wilcoxon); exact: it repeats exactly. Worse, better: false-discovery rate"
-        f" {CHANCE * 100:g} % over {len(matrix.differences)} figures (Benjamini-Hochberg).",
+        "95 %: interval of the loss, by itself (Wilcoxon); exact: it repeats exactly. Worse, better: false-discovery"
+        f" rate {CHANCE * 100:g} % over {len(matrix.differences)} figures (Benjamini-Hochberg).",
         "Same to x: x is the smallest difference that these boots would have shown.",
     ]
 
