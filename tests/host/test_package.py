@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tools as a package of Debian's, with a manual page."""
+"""The tools as packages of Debian's and of RPM's, with a manual page."""
 
 import argparse
 import gzip
@@ -16,6 +16,8 @@ from foliolab.process import find, tool
 from tests.host.pythons import MINORS, needed_python
 
 BUILD = str(REPOSITORY / "host/build")
+PROGRAM = "usr/bin/foliolab-host"
+COMPLETIONS = "usr/share/bash-completion/completions/foliolab-host"
 
 
 def made(directory: Path, python: str = sys.executable) -> Path:
@@ -37,7 +39,7 @@ def tree(package: Path) -> Path:
 
 
 def test_it_has_the_file_that_runs_and_says_what_it_takes(package: Path, tree: Path) -> None:
-    program = tree / "usr/bin/foliolab-host"
+    program = tree / PROGRAM
     assert subprocess.check_output([str(program), "--version"], text=True) == "foliolab-host 0.1.0\n"
     fields = subprocess.check_output([tool("dpkg-deb"), "--field", str(package)], text=True)
     assert "Package: foliolab-host\nVersion: 0.1.0\nArchitecture: all\n" in fields
@@ -47,7 +49,7 @@ def test_it_has_the_file_that_runs_and_says_what_it_takes(package: Path, tree: P
 
 def test_the_program_alone_can_be_run(tree: Path) -> None:
     files = [path for path in tree.rglob("*") if path.is_file()]
-    assert [path for path in files if path.stat().st_mode & 0o111] == [tree / "usr/bin/foliolab-host"]
+    assert [path for path in files if path.stat().st_mode & 0o111] == [tree / PROGRAM]
     assert {path.stat().st_mode & 0o777 for path in (*files, *tree.rglob("*/"))} == {0o644, 0o755}
 
 
@@ -70,13 +72,25 @@ def test_without_the_maker_of_packages_there_is_a_sentence(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_package_of_rpm_has_the_same_files(tree: Path, tmp_path: Path) -> None:
-    if not find("rpmbuild"):
-        pytest.skip("rpmbuild is not installed")
+def test_a_package_of_rpm_installs_the_same_files_and_removes_them(tree: Path, tmp_path: Path) -> None:
+    """Below a directory of its own, where there is no other package."""
+    packager, root = tool("rpmbuild").replace("rpmbuild", "rpm"), tmp_path / "root"
     package = subprocess.check_output([sys.executable, BUILD, "--rpm", str(tmp_path)], text=True).strip()
-    listed = subprocess.check_output(["rpm", "-qpl", package], text=True).split()
-    wanted = {f"/{path.relative_to(tree)}" for path in tree.rglob("*") if path.is_file()}
-    assert {path for path in listed if path != "/usr/share/doc/foliolab-host"} == wanted
+    listed = subprocess.check_output([packager, "-qlp", package], text=True).split()
+    wanted = files_of(tree)
+    assert {path.lstrip("/") for path in listed} - {"usr/share/doc/foliolab-host"} == wanted.keys()
+    assert {"usr/share/man/man1/foliolab-host.1.gz", PROGRAM, COMPLETIONS} <= wanted.keys()
+    installs = [packager, "--root", str(root)]
+    subprocess.run([*installs, "--install", "--nodeps", package], check=True)
+    assert {path: file for path, file in files_of(root).items() if path in wanted} == wanted
+    subprocess.run([*installs, "--erase", "foliolab-host"], check=True)
+    assert not wanted.keys() & files_of(root).keys()
+
+
+def files_of(tree: Path) -> dict[str, tuple[int, bytes]]:
+    """Mode and content of each file, by its path there."""
+    files = (path for path in tree.rglob("*") if path.is_file())
+    return {str(path.relative_to(tree)): (path.stat().st_mode, path.read_bytes()) for path in files}
 
 
 def options(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -114,7 +128,7 @@ def test_the_manual_is_right(tree: Path) -> None:
 
 
 def test_bash_completes_what_there_is(tree: Path) -> None:
-    script = (tree / "usr/share/bash-completion/completions/foliolab-host").read_text()
+    script = (tree / COMPLETIONS).read_text()
     source = 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _foliolab_host; echo "${COMPREPLY[@]}"'
     for words, offered in (
         (["di"], "diagnose"),
