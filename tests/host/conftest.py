@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from foliohost.devices import find_device
+from foliohost.devices import device_of, find_device
+from foliohost.windows import set_device
 from tests.host import toucher
 
 PAGES = 2048
@@ -58,6 +59,22 @@ def private_disk(tmp_path: Path) -> Iterator[Path]:
     if made.returncode or not isinstance(mounted, subprocess.CompletedProcess) or mounted.returncode:
         pytest.skip("mounting a loop device takes root")
     (place / "file").write_bytes(bytes(range(256)) * (8 << 12))
+    os.sync()
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture(scope="module")
+def quiet_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file of 96 MiB on a loop device, with windows of 128 KiB."""
+    image, place = tmp_path_factory.mktemp("image") / "image", tmp_path_factory.mktemp("disk")
+    with image.open("wb") as stream:
+        stream.truncate(128 << 20)
+    for argv in (["/sbin/mke2fs", "-q", "-t", "ext4", str(image)], ["mount", "-o", "loop", str(image), str(place)]):
+        if subprocess.run(argv, capture_output=True, check=False).returncode:
+            pytest.skip("mounting a loop device takes root")
+    (place / "file").write_bytes(os.urandom(96 << 20))
+    set_device(device_of(place / "file").attribute, 128)
     os.sync()
     yield place
     subprocess.run(["umount", "--lazy", str(place)], check=True)

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,16 +15,15 @@ import pytest
 
 from foliohost.devices import device_of
 from foliohost.trace import read_trace
-from foliohost.windows import set_device
 from foliolab.files import REPOSITORY
 from tests.host import small_programs, toucher
-from tests.host.conftest import cold
+from tests.host.conftest import cold, quiet_disk
 from tests.host.pythons import MINORS, chosen_for_long_tests, needed_python
 from tests.host.test_large import ahead_of_others
 from tests.host.toucher import drop
 from tests.host.tracing import here
 
-__all__ = ["cold"]
+__all__ = ["cold", "quiet_disk"]
 
 HOST = REPOSITORY / "host"
 SOURCES = [HOST / "build", *sorted(HOST.rglob("*.py"))]
@@ -100,22 +99,6 @@ def test_it_writes_the_same_file_again(tools: Tools) -> None:
     argv = [tools.python, "-B", "-W", "error", str(HOST / "build"), "again"]
     subprocess.run(argv, cwd=tools.place, check=True)
     assert (tools.place / "again").read_bytes() == tools.file.read_bytes()
-
-
-@pytest.fixture(scope="module")
-def quiet_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file of 96 MiB on a loop device, with windows of 128 KiB."""
-    image, place = tmp_path_factory.mktemp("image") / "image", tmp_path_factory.mktemp("disk")
-    with image.open("wb") as stream:
-        stream.truncate(128 << 20)
-    for argv in (["/sbin/mke2fs", "-q", "-t", "ext4", str(image)], ["mount", "-o", "loop", str(image), str(place)]):
-        if subprocess.run(argv, capture_output=True, check=False).returncode:
-            pytest.skip("mounting a loop device takes root")
-    (place / "file").write_bytes(os.urandom(96 << 20))
-    set_device(device_of(place / "file").attribute, 128)
-    os.sync()
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 VERDICTS = {

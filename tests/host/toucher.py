@@ -4,7 +4,7 @@
 Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor,
 and ``open`` opens the file once more. ``read`` reads the second half by calls; ``hint`` gives that for random access;
 ``threads N`` starts so many, which wait; ``wait`` sleeps for a second. ``again N`` touches all of it N times, unmapped
-before: a fault maps 16 pages.
+before: a fault maps 16 pages. ``unmap`` takes its pages out of page tables.
 """
 
 import mmap
@@ -46,6 +46,8 @@ def main(path: Path, hint: str) -> None:
             os.pread(handle, len(place) // 2, len(place) // 2)
         elif verb == "hint":
             place.madvise(mmap.MADV_RANDOM)
+        elif verb == "unmap":
+            place.madvise(mmap.MADV_DONTNEED)
         elif verb == "again":
             for _ in range(int(number)):
                 place.madvise(mmap.MADV_DONTNEED)
