@@ -1,5 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A trace of our own beside whatever else is traced, gone when we are gone."""
+"""A trace of our own beside whatever else is traced, gone when we are gone.
+
+Why this is tracefs and not BPF: both take root, and tracefs takes nothing else. It tells where each event has its
+fields (``ringbuffer.layout``), so one file of Python runs on every kernel that has the tracepoints. The kernel follows
+what the recorded processes start (``event-fork``). To clean up, a shell removes a directory.
+
+A BPF program is compiled on the server, or it is compiled once and the kernel has to describe its types (BTF). Our own
+packages of kernels have no BTF, as docs/install-kernel.md tells. On Debian 12, bpftrace with libbpfcc, libclang1-14 and
+libllvm14 takes 145 MB. Tracepoints alone could be read without either, by BPF instructions that we write ourselves.
+That would be a loader and an assembler to maintain.
+
+docs/live-traces.md has the cost of tracefs. While faults that find their page are recorded, each takes 1,400
+instructions more, and the recorder 450. Of a million faults, that is about one second of a processor with 2,000 million
+instructions a second. docs/diagnose.md tells that no event was lost at 20,000 faults a second, and what that took of a
+processor. BPF could count in the kernel, and would spare much of what the recorder does. By how much was not measured.
+"""
 
 from __future__ import annotations
 
