@@ -4,7 +4,8 @@
 Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor,
 and ``open`` opens the file once more. ``read`` reads the second half by calls; ``hint`` gives that for random access;
 ``threads N`` starts so many, which wait; ``wait`` sleeps for a second. ``again N`` touches all of it N times, unmapped
-before: a fault maps 16 pages. ``unmap`` takes its pages out of page tables.
+before: a fault maps 16 pages. ``waste N`` begins with nothing mapped, touches pages at random for N seconds, and has
+the page cache forget what is read beside them.
 """
 
 import mmap
@@ -46,8 +47,14 @@ def main(path: Path, hint: str) -> None:
             os.pread(handle, len(place) // 2, len(place) // 2)
         elif verb == "hint":
             place.madvise(mmap.MADV_RANDOM)
-        elif verb == "unmap":
+        elif verb == "waste":
             place.madvise(mmap.MADV_DONTNEED)
+            until = time.monotonic() + int(number)
+            while time.monotonic() < until:
+                drop(path)
+                for _ in range(5):
+                    place[numbers.randrange(pages) * PAGE]
+                time.sleep(0.05)
         elif verb == "again":
             for _ in range(int(number)):
                 place.madvise(mmap.MADV_DONTNEED)
