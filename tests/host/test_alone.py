@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,26 +14,16 @@ import pytest
 from foliohost.devices import device_of
 from foliohost.trace import read_trace
 from foliolab.files import REPOSITORY
-from tests.host import small_programs, toucher
+from tests.host import toucher
+from tests.host.alone import HOST, Tools, file, judge_all
 from tests.host.conftest import cold, quiet_disk
 from tests.host.pythons import MINORS, chosen_for_long_tests, needed_python
-from tests.host.test_large import ahead_of_others
-from tests.host.toucher import drop
 from tests.host.tracing import here
 
-__all__ = ["cold", "quiet_disk"]
+__all__ = ["cold", "file", "quiet_disk"]
 
-HOST = REPOSITORY / "host"
 SOURCES = [HOST / "build", *sorted(HOST.rglob("*.py"))]
 TRACE = REPOSITORY / "traces/lmdb-uniform.trace"
-
-
-@pytest.fixture(scope="session")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tools as the one file that is copied to servers."""
-    place = tmp_path_factory.mktemp("built") / "foliolab-host"
-    subprocess.run([sys.executable, str(HOST / "build"), str(place)], check=True)
-    return place
 
 
 @pytest.mark.parametrize("module", SOURCES, ids=lambda path: path.name)
@@ -49,31 +37,6 @@ def test_sources_are_of_python_3_9_and_import_its_library_alone(module: Path) ->
             names.add(str(node.module).partition(".")[0])
     assert names - {*sys.stdlib_module_names} <= {"foliohost"}
     assert names & {"tomllib", "distutils", "imp", "asynchat", "asyncore", "smtpd"} == set()
-
-
-@dataclass(frozen=True)
-class Tools:
-    """The file as one Python runs it: in an empty directory, and without what anybody has installed or set."""
-
-    minor: int
-    python: str
-    file: Path
-    place: Path
-
-    def run(self, *words: str, status: int = 0, first: Callable[[], None] | None = None) -> str:
-        """What a command says, which has to end with that status; ``first`` is done by its process."""
-        state = str(self.place / "state")
-        done = subprocess.run(
-            [self.python, "-I", "-S", "-W", "error", str(self.file), *words],
-            cwd=self.place,
-            env={"FOLIOLAB_STATE": state, "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-            capture_output=True,
-            text=True,
-            preexec_fn=first,
-            check=False,
-        )
-        assert done.returncode == status, done.stderr
-        return done.stdout or done.stderr
 
 
 @pytest.fixture(params=MINORS)
@@ -101,28 +64,12 @@ def test_it_writes_the_same_file_again(tools: Tools) -> None:
     assert (tools.place / "again").read_bytes() == tools.file.read_bytes()
 
 
-VERDICTS = {
-    "random": "reads-too-much",
-    "sequential": "nothing-wrong",
-    "pread": "nothing-wrong",
-    "openers": "reads-too-much",
-    "fits": "fits-in-memory",
-}
-
-
 def test_small_programs_are_judged_by_every_python(tools: Tools, quiet_disk: Path) -> None:
     """Of those chosen for long tests."""
     if not chosen_for_long_tests(tools.minor):
         pytest.skip(f"FOLIOLAB_PYTHONS=all tries Python 3.{tools.minor} as well")
-    path, verdicts = quiet_disk / "file", {}
-    for name in VERDICTS:
-        drop(path)
-        program = [tools.python, small_programs.__file__, name, str(path)]
-        # Looks that come late on a busy machine miss what a program did at its end.
-        told = tools.run("diagnose", "--json", "--no-probe", "--", *program, first=ahead_of_others)
-        verdicts[name] = json.loads(told)["verdict"]
-    print(tools.minor, verdicts)
-    assert verdicts == VERDICTS
+    judge_all(tools, quiet_disk / "file")
+    assert list(tools.place.iterdir()) == []
 
 
 def test_windows_are_set_and_put_back_by_every_python(tools: Tools, quiet_disk: Path) -> None:
