@@ -62,12 +62,12 @@ class Tools:
         self, *words: str, status: int = 0, first: Callable[[], None] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """What came of a command, which has to leave nothing behind; ``first`` is done by its process."""
-        mark = f"FOLIOLAB_STATE={self.place}/state"
+        state = f"{self.place}/state"
         argv = [*self.entered_by, self.python, "-I", "-S", "-W", "error", str(self.file), *words]
         with subprocess.Popen(
             argv,
             cwd=self.place,
-            env=dict([mark.split("=", 1), ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("LC_ALL", "C.UTF-8")]),
+            env={"FOLIOLAB_STATE": state, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -75,7 +75,7 @@ class Tools:
         ) as running:
             out, said = running.communicate()
         assert running.returncode == status, said
-        assert started_with(mark) == []
+        assert started_with(f"FOLIOLAB_STATE={state}") == []
         assert obstacle() or instances(running.pid) == []
         return subprocess.CompletedProcess(argv, running.returncode, out, said)
 
