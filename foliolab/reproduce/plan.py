@@ -55,6 +55,11 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Boots, or runs, of each cell."""
 
     @property
+    def table(self) -> tuple[str, ...]:
+        """What it shares with the parts whose figures may stand in one table with its own."""
+        return self.experiment, self.scale, self.machine, self.device, self.backend
+
+    @property
     def arch(self) -> str:
         return self.machine.rpartition("-")[0]
 
@@ -169,8 +174,8 @@ class Progress:
 def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipped: Iterable[Sample] = ()) -> Progress:
     """The progress of an experiment whose plan has these steps. ``shipped`` samples only tell how long they take.
 
-    Of samples with several probes or parameters only those like the newest count. Whether that is today's probe is not
-    looked at: it is known when a measurement is asked for, by a key of all that decides.
+    Only samples count whose probe and parameters are the newest of the part's table. Whether that is today's probe is
+    not looked at: it is known when a measurement is asked for, by a key of all that decides.
     """
     policy, code = policy_hash(), cache(code_of)
 
@@ -181,12 +186,12 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipp
         return sample.code == code(sample.kernel.name, sample.kernel.version)
 
     wanted = {_place(step) for step in steps}
-    mine = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in wanted]
     # A change that was measured and taken back is the last in the store, but not what stands. Kernels without our code
     # cannot tell.
-    mine.sort(key=lambda sample: (fresh(sample), bool(sample.code)))
-    # What was measured by another probe, or with other parameters, stands in no table beside the newest.
-    alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
+    table = sorted(
+        (sample for sample in samples if _alike(part, sample)), key=lambda sample: (fresh(sample), bool(sample.code))
+    )
+    alike = [sample for sample in table if setting(sample) == setting(table[-1]) and _place_of(sample) in wanted]
     newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}
     done = {place for place, sample in newest.items() if fresh(sample)}
     # Repetitions of a cell take as long as each other, and cells do not.

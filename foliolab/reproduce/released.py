@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is shipped in release/: samples, as JSON lines without what is older, and what commands have printed.
 
-A part of the plan changes there as a whole, once all of it was measured with the code as it stands.
+The parts of a table change there together, once all of them were measured with the code as it stands.
 """
 
 import json
@@ -49,8 +49,9 @@ def write_released(samples: Iterable[Sample], file: Path = RELEASED) -> None:
 
 
 def released_anew(here: Sequence[Progress], before: Sequence[Progress]) -> list[Sample]:
-    """What to ship: each part as it was measured here, if all of it was, or else as it was shipped before."""
-    chosen = [mine if mine.complete else old for mine, old in zip(here, before, strict=True)]
+    """What to ship: the parts of a table as they were measured here, if all of them were, or as they were shipped."""
+    partly = {progress.part.table for progress in here if not progress.complete}
+    chosen = [old if old.part.table in partly else mine for mine, old in zip(here, before, strict=True)]
     return list({sample.key: sample for progress in chosen for sample in progress.samples}.values())
 
 
