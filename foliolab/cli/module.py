@@ -7,7 +7,7 @@ from pathlib import Path
 from foliolab.arch import NATIVE
 from foliolab.cli.options import add_command, add_verbs
 from foliolab.errors import UsageError
-from foliolab.kernel import module
+from foliolab.kernel import module, module_package
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import MODULE, parse_name
 
@@ -20,6 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     verb.add_argument("directory", type=Path, help="where to; must not exist yet")
     verb = add_command(verbs, "package", _package.__doc__, _package)
     verb.add_argument("directory", type=Path, nargs="?", default=Path(), help="where to (default: here)")
+    verb.add_argument("--rpm", action="store_true", help="a package of RPM's, with the same files")
 
 
 def _build(arguments: argparse.Namespace) -> int:
@@ -43,5 +44,5 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _package(arguments: argparse.Namespace) -> int:
     """Write a Debian package with the sources, which has DKMS build them."""
-    print(module.package(arguments.directory))
+    print((module_package.build_rpm if arguments.rpm else module_package.build_deb)(arguments.directory))
     return 0

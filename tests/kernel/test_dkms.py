@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The module's Debian package, and DKMS building it in trees of its own."""
+"""The module's packages, and DKMS building it in trees of its own."""
 
 import subprocess
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ import pytest
 from foliolab.apt import Downloads, unpack
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
-from foliolab.files import MODULE, cache_directory, made_once
-from foliolab.kernel import module
+from foliolab.files import MODULE, cache_directory, made_once, sha256
+from foliolab.kernel import module, module_package
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.debian_headers import headers, make_command
+from foliolab.process import find
 
 NAME, VERSION = module.name_and_version()
 WHICH = ("-m", NAME, "-v", VERSION)
@@ -30,7 +31,7 @@ def unpacked(package: Path, place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return module.package(tmp_path_factory.mktemp("package"))
+    return module_package.build_deb(tmp_path_factory.mktemp("package"))
 
 
 def test_the_package_is_complete(package: Path, tmp_path: Path) -> None:
@@ -53,6 +54,29 @@ def test_the_same_sources_make_the_same_package(
     assert capsys.readouterr().out == f"{tmp_path / package.name}\n"
     assert (tmp_path / package.name).read_bytes() == package.read_bytes()
     assert [file.name for file in tmp_path.iterdir()] == [package.name]
+
+
+def test_rpms_package_has_the_same_files(package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not find("rpmbuild"):
+        pytest.skip("rpmbuild is not installed")
+    assert main(["module", "package", "--rpm", str(tmp_path)]) == 0
+    made = tmp_path / f"{module_package.PACKAGE}-{VERSION}-1.noarch.rpm"
+    assert capsys.readouterr().out == f"{made}\n"
+    assert list(tmp_path.iterdir()) == [made]
+
+    def asked(*what: str) -> str:
+        return subprocess.check_output(["rpm", "--query", "--package", made, *what], text=True)
+
+    tree = unpacked(package, tmp_path / "deb")
+    wanted = {f"/{file.relative_to(tree)}": sha256(file) for file in tree.rglob("*") if file.is_file()}
+    lines = asked("--queryformat", "[%{FILENAMES} %{FILEMODES:octal} %{FILEDIGESTS}\\n]").splitlines()
+    entries = [line.split() for line in lines]
+    assert {entry[0]: entry[2] for entry in entries if len(entry) == 3} == wanted  # directories have no digest
+    assert {int(entry[1], 8) for entry in entries} == {0o100644, 0o40755}
+    assert "\ndkms\n" in f"\n{asked('--requires')}"
+    scripts = asked("--scripts")
+    for verb in ("add", "remove"):
+        assert f"dkms {verb} -m {NAME} -v {VERSION}" in scripts
 
 
 def test_it_takes_a_directory_that_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE, X86_64
-from foliolab.kernel import module
+from foliolab.kernel import module, module_package
 from foliolab.vm.guest import Guest
 from tests.kernel.debian_machine import DebianMachine, administer
 
@@ -38,7 +38,9 @@ LOADED_AT_BOOT = f"/etc/modules-load.d/{module.NAME}.conf"
 def debian(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> DebianMachine:
     """One that has nothing of ours installed, and a file to touch."""
     place = tmp_path_factory.mktemp(request.param)
-    machine = DebianMachine.made(place, request.param, [*Path(PACKAGES).glob("linux-*.deb"), module.package(place)])
+    machine = DebianMachine.made(
+        place, request.param, [*Path(PACKAGES).glob("linux-*.deb"), module_package.build_deb(place)]
+    )
     with machine.booted(place / "first.log") as guest:
         administer(guest, f"update-grub; head --bytes={FILE_BYTES} /dev/zero >{FILE}")
     return machine
@@ -112,7 +114,7 @@ def test_the_module_is_built_loaded_at_boot_and_removed(debian: DebianMachine, t
         assert module.NAME not in administer(guest, "lsmod")
         own = times_touched(guest)
         assert own > 20
-        administer(guest, f"apt-get --yes install /packages/{module.PACKAGE}_*.deb; dpkg --audit; dkms status")
+        administer(guest, f"apt-get --yes install /packages/{module_package.PACKAGE}_*.deb; dpkg --audit; dkms status")
         administer(guest, f"echo {module.NAME} >{LOADED_AT_BOOT}")
 
     with machine.booted(tmp_path / "module.log") as guest:
@@ -120,5 +122,5 @@ def test_the_module_is_built_loaded_at_boot_and_removed(debian: DebianMachine, t
         assert times_touched(guest) < 2
         administer(guest, f"rmmod {module.NAME}")
         assert times_touched(guest) == pytest.approx(own, rel=0.05)
-        administer(guest, f"rm {LOADED_AT_BOOT}; apt-get --yes purge {module.PACKAGE}; dpkg --audit")
+        administer(guest, f"rm {LOADED_AT_BOOT}; apt-get --yes purge {module_package.PACKAGE}; dpkg --audit")
         assert traces(guest) == before
