@@ -109,7 +109,7 @@ def _btrfs(number: str, sys: Path, mounts: Path) -> Path | None:
 
 def module_was_tried(version: str) -> bool:
     """Whether our module was tried on the kernel that says this of its version (``os.uname().version``)."""
-    return bool(re.search(r"\bDebian (6\.1|6\.12|7\.3)[.~-]", version))
+    return bool(re.search(r"\bDebian (6\.1|6\.12|7\.2|7\.3)[.~-]", version))
 
 
 def windows_adapt() -> bool:

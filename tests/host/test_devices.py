@@ -98,6 +98,7 @@ def test_an_overlay_has_the_device_of_its_layers(sys: Path, mounts: Path, tmp_pa
     [
         ("#1 SMP PREEMPT_DYNAMIC Debian 6.12.43-1 (2025-08-27)", True),
         ("#1 SMP PREEMPT_DYNAMIC Debian 6.1.147-1 (2025-08-02)", True),
+        ("#1 SMP PREEMPT_DYNAMIC Debian 7.2.12-1~bpo13+1 (2026-11-20)", True),
         ("#1 SMP PREEMPT_DYNAMIC Debian 7.3~rc2-1~exp1 (2026-10-01)", True),
         ("#1 SMP PREEMPT_DYNAMIC Debian 6.16.3-1 (2025-09-01)", False),
         ("#28-Ubuntu SMP PREEMPT_DYNAMIC Thu Jul 31 18:32:42 UTC 2025", False),

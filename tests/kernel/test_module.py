@@ -2,24 +2,26 @@
 """The adaptive window as a module: its sources, and what it does in guests of Debian's own kernels."""
 
 import json
+import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from foliohost.devices import module_was_tried
 from foliolab.apt import unpack
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.errors import BuildError, NoResult, UnknownKernel, UsageError
-from foliolab.files import KERNEL, MODULE, cache_directory, digest, digest_files, made_once
+from foliolab.files import KERNEL, MODULE, REPOSITORY, cache_directory, digest, digest_files, made_once
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.debian_headers import compiled, headers
+from foliolab.kernel.debian_headers import built_module, compiled, headers
 from foliolab.kernel.debian_kernel import content, fetched
 from foliolab.kernel.name import BASE_VERSION, parse_name
 from foliolab.vm.disk import DATA_FILE, DataDisk
@@ -34,11 +36,35 @@ PROGRAMS = Path(__file__).parent / "programs"
 OTHER_FILE = DATA_FILE.replace("/data", "/other")
 """The same file on the other disk."""
 BREAK_FTRACE = Path(__file__).parent / "modules/break_ftrace"
-VERSIONS = ["6.1", "6.12", "7.3"]
+DOCUMENT = REPOSITORY / "docs/module.md"
+VERSIONS = ["6.1", "6.12", "7.2", "7.3"]
+TYPES_UNKNOWN = "This kernel does not tell its types"
+"""Said where nothing can be compared."""
 OWN_TAINT = 4096 + 8192
 """Of a module that is not the kernel's own, and not signed."""
 ALWAYS_FTRACE = ("7.3",)
 """Where nothing switches it off."""
+OTHER_KERNELS = {
+    "argument": (
+        "hooks.c",
+        '{ "page_cache_ra_order", { "readahead_control", "file_ra_state" } }',
+        '{ "page_cache_ra_order", { "readahead_control", "inode" } }',
+        "This kernel's page_cache_ra_order() does not take a struct inode * as argument 2.",
+    ),
+    "function": (
+        "hooks.c",
+        '{ "__fput", { "file" } }',
+        '{ "__fputs", { "file" } }',
+        "This kernel does not tell what __fputs() takes.",
+    ),
+    "size": (
+        "types.c",
+        "KNOWN(file_ra_state)",
+        '{ "file_ra_state", 1 }',
+        "This kernel's struct file_ra_state has 32 bytes, not the 1 of its headers.",
+    ),
+}
+"""Copies of the module that expect another kernel: the file, what stands there, what does in the copy, what it logs."""
 
 only_x86_64 = pytest.mark.skipif(NATIVE is not X86_64, reason="the module was tried on x86_64 only")
 
@@ -51,6 +77,14 @@ def test_a_kernel_with_the_module_is_named_by_a_suffix() -> None:
         parse_name("debian:6.12+module")
     with pytest.raises(UnknownKernel, match="no series can be put on it"):
         parse_name("image:debian:6.12+module+ours")
+
+
+def test_all_name_the_kernels_on_which_it_was_tried() -> None:
+    (admitted,) = re.findall(r'^BUILD_EXCLUSIVE_KERNEL="\^\((.*)\)', (MODULE / "dkms.conf").read_text(), re.MULTILINE)
+    assert admitted.replace("\\", "").split("|") == VERSIONS
+    rows = re.findall(r"^\| (\d+\.\d+)\.\S+ \(.*\| yes \| yes \|", DOCUMENT.read_text(), re.MULTILINE)
+    assert rows == VERSIONS
+    assert all(module_was_tried(f"#1 SMP Debian {version}.1-1") for version in VERSIONS)
 
 
 def test_exported_sources_are_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,6 +155,18 @@ def overlay_module(version: str) -> Path:
 
     key = digest([digest_files(packages), "overlay"])
     return made_once(cache_directory() / "modules", key, make) / "overlay.ko"
+
+
+def made_for_another_kernel(what: str, release: str, place: Path) -> Path:
+    """A copy of the module that expects one of OTHER_KERNELS, built for this one."""
+    name, here, there, _ = OTHER_KERNELS[what]
+    ours = module.sources()
+    text = ours[name].read_text()
+    assert text.count(here) == 1
+    changed = place / f"{what}.c"
+    changed.write_text(text.replace(here, there))
+    code = digest([module.code_hash(), name, digest_files([changed])])
+    return built_module(f"{what}-{module.NAME}.ko", ours | {name: changed}, code, release, NATIVE)
 
 
 def read_bytes(running: Guest, *options: str, file: str = DATA_FILE) -> int:
@@ -225,6 +271,15 @@ def check_text(running: Guest, overlay: Path) -> None:
         assert (file, told) == (file, b"0 16\n")
 
 
+def check_refused(running: Guest, others: Mapping[str, Path]) -> None:
+    """A kernel that is not what a copy expects, by its BTF, does not take the copy, and says what differs."""
+    for what, file in others.items():
+        done = running.run(["module-insert", f"/bin/{file.name}"])
+        assert done.status, what
+        assert b"Operation not supported" in done.stderr
+        assert f"{module.NAME}: {OTHER_KERNELS[what][-1]}" in running.console()
+
+
 def check_prices(running: Guest, sparse: float) -> None:
     """A request costs what it does on the device, or else on all; then so many bytes are read of random pages."""
 
@@ -267,8 +322,12 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
     sparse = 1.5 * touched
     programs = [program(name, tmp_path) for name in ("module-load", "module-insert", "module-text", "in-group")]
     overlay = overlay_module(version)
-    with guest(kernel, tmp_path, [*programs, overlay]) as running:
+    # module-load has each kernel tell other types. That copies expect others is the same on all.
+    wrong = OTHER_KERNELS if version == BASE_VERSION else ()
+    others = {what: made_for_another_kernel(what, kernel.release, tmp_path) for what in wrong}
+    with guest(kernel, tmp_path, [*programs, overlay, *others.values()]) as running:
         require_module(running, module.NAME)
+        assert TYPES_UNKNOWN not in running.console()
         assert read_bytes(running, *random) < sparse
         counts = statistics(running)
         assert counts["misses"] > 700
@@ -306,6 +365,7 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
         running.run(["module-load", module.NAME], 60).checked()
         with pytest.raises(NoResult, match="has not loaded the module"):
             require_module(running, module.NAME)
+        check_refused(running, others)
         assert read_bytes(running, *random) == pytest.approx(stock, rel=0.1)
         assert complaints(splats(running.console()), real_time=False) == []
 
