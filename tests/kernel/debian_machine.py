@@ -7,7 +7,7 @@ find, and there alone scripts of packages see the kernel that runs, as on people
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from foliolab.arch import NATIVE
@@ -62,10 +62,10 @@ systemctl --quiet enable foliolab-guest
 """
 
 
-def administer(guest: Guest, command: str) -> str:
+def administer(guest: Guest, command: str, seconds: float = _JOB_SECONDS) -> str:
     """What a command line prints that systemd runs in a shell of its own, and that has to succeed."""
     argv = ["systemd-run", "--wait", "--pipe", "--quiet", "--setenv=DEBIAN_FRONTEND=noninteractive"]
-    output = guest.run([*argv, "sh", "-e", "-c", f"exec 2>&1; {command}"], _JOB_SECONDS).checked().stdout.decode()
+    output = guest.run([*argv, "sh", "-e", "-c", f"exec 2>&1; {command}"], seconds).checked().stdout.decode()
     print(f"# {command}\n{output}")  # for pytest -rP
     return output
 
@@ -75,6 +75,8 @@ class DebianMachine:
     """One disk, on which all stays that is written."""
 
     disk: Disk
+    suite: str
+    """Debian's release."""
 
     @contextmanager
     def booted(self, console: Path) -> Iterator[Guest]:
@@ -91,7 +93,7 @@ class DebianMachine:
         copy = place / "debian.qcow2"
         backing = ["-b", str(self.disk.path), "-F", self.disk.format]
         run([tool("qemu-img"), "create", "-q", "-f", "qcow2", *backing, str(copy)], LabError)
-        return DebianMachine(Disk(copy, keep_writes=True))
+        return replace(self, disk=Disk(copy, keep_writes=True))
 
     @classmethod
     def made(cls, place: Path, suite: str, packages: Iterable[Path]) -> "DebianMachine":
@@ -104,4 +106,4 @@ class DebianMachine:
         copies |= {f"packages/{file.name}": file for file in packages}
         steps = {"in_tree": _IN_TREE, "then": _BOOT_LOADER}
         disk = make_debian(place, suite, _PACKAGES, _DISK_BYTES, texts=_FILES, copies=copies, **steps)
-        return cls(Disk(disk, "raw", keep_writes=True))
+        return cls(Disk(disk, "raw", keep_writes=True), suite)
