@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, TypeVar
 
-from foliolab.arch import X86_64, Bytes, architecture, machine_name, size_name
+from foliolab.arch import Bytes, machine_name
 from foliolab.campaign.sample import MODEL, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment, Scale
@@ -56,20 +56,6 @@ class Group:
     def kernels(self) -> dict[str, KernelFacts]:
         """By name."""
         return {sample.kernel.name: sample.kernel for sample in self.samples}
-
-    @property
-    def options(self) -> list[str]:
-        """What tells a command of the lab the scale and the machine, where it would take others."""
-        words = []
-        if self.scale != "quick":
-            words.append(f"--scale {self.scale}")
-        if self.arch != X86_64.name:  # documents say the same whatever machine they are made on
-            words.append(f"--arch {self.arch}")
-        if self.page_size != architecture(self.arch).page_sizes[0]:
-            words.append(f"--page-size {size_name(self.page_size)}")
-        if self.device:
-            words.append(f"--device {self.device}")
-        return words
 
     @property
     def places(self) -> dict[tuple[Cell, str], list[Sample]]:

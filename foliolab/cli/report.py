@@ -24,7 +24,8 @@ from foliolab.report.section import sections
 from foliolab.report.store_prices import PRICES
 from foliolab.report.terminal import print_section, terminal
 from foliolab.report.verdicts import check
-from foliolab.report.view import View, make_views
+from foliolab.report.view import View, make_views, nobody
+from foliolab.reproduce.plan import made_by
 from foliolab.reproduce.released import read_released
 
 _NONE = "none"
@@ -158,6 +159,7 @@ def _wanted(arguments: argparse.Namespace, columns: Sequence[str]) -> tuple[list
 def _print(
     views: Sequence[View], comparisons: Sequence[Agreement], heads: dict[str, str], arguments: argparse.Namespace
 ) -> None:
+    source = made_by if arguments.released else nobody
     if arguments.json:
         rows = [row for view in views for row in view.to_json()]
         verdicts = [verdict for view in views for verdict in view.verdicts_to_json()]
@@ -168,16 +170,18 @@ def _print(
     elif not views:
         print(f"Nothing was measured yet; './lab measure {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.by_device:
-        to_text = seconds_to_table if arguments.seconds else devices_to_table
-        print("\n".join(map(to_text, by_device(views))), end="")
+        if arguments.seconds:
+            print("\n".join(map(seconds_to_table, by_device(views))), end="")
+        else:
+            print("\n".join(devices_to_table(found, source) for found in by_device(views)), end="")
     elif arguments.prices:
-        print("\n".join(to_table(view, PRICES[arguments.prices](view)) for view in views), end="")
+        print("\n".join(to_table(view, PRICES[arguments.prices](view), source) for view in views), end="")
     elif heads:
         metrics = names_of("--metric", arguments.metric)
         require_known("There is no metric", metrics, METRICS)
-        print("\n".join(to_table(view, variant_columns(view, heads, metrics)) for view in views), end="")
+        print("\n".join(to_table(view, variant_columns(view, heads, metrics), source) for view in views), end="")
     elif arguments.table:
-        print("\n".join(map(to_table, views)), end="")
+        print("\n".join(to_table(view, None, source) for view in views), end="")
     elif arguments.markdown:
         print("\n".join(map(to_markdown, sections(views, comparisons))), end="")
     else:

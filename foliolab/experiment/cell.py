@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 
 from foliolab.errors import UnknownCell
 from foliolab.table import Value
@@ -74,33 +74,6 @@ def common(cells: Sequence[Cell]) -> tuple[tuple[str, Value], ...]:
     if len(cells) < 2:
         return ()
     return tuple(axis for axis in cells[0].axes[1:] if all(axis in cell.axes for cell in cells))
-
-
-def filters_of(wanted: Sequence[Cell], cells: Sequence[Cell]) -> list[str]:
-    """Few filters that ``choose`` the wanted ones of ``cells``; none if those are all.
-
-    Each time the filter that chooses most of what is left, and nothing else, the shortest of several. A cell whose
-    axes another one has as well, beside more of them, has no filter of its own: the one that names all its axes.
-    """
-    left = dict.fromkeys(cell for cell in cells if cell in wanted)
-    if len(left) == len(cells):
-        return []
-    others = [cell for cell in cells if cell not in left]
-    parts = dict.fromkeys(
-        part for cell in left for length in range(1, len(cell.axes) + 1) for part in combinations(cell.axes, length)
-    )
-    known = {part: {cell for cell in left if cell.matches(dict(part))} for part in parts}
-    for part in parts:
-        if any(cell.matches(dict(part)) for cell in others):
-            del known[part]
-    found = []
-    for cell in left:
-        known.setdefault(cell.axes, {cell})
-    while left:
-        best = max(known, key=lambda part: (len(known[part].intersection(left)), -len(part)))
-        found.append(",".join(f"{name}={value}" for name, value in best))
-        left = {cell: None for cell in left if cell not in known[best]}
-    return found
 
 
 def _known(cells: Sequence[Cell]) -> str:

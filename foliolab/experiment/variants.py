@@ -122,11 +122,6 @@ def _as_booted(kernel: KernelName) -> Variant:
     return Variant(kernel.text, kernel.text, (), ours=False)
 
 
-def option_of(name: str, kernel: str) -> str:
-    """What --variant takes for a variant where --kernel names its kernel: the inverse of ``on_kernels``."""
-    return UNPATCHED if name == kernel else name.partition(" on ")[0]
-
-
 def check_name(name: str) -> None:
     """Raise UnknownVariant for what no sample has as its variant, of whatever kernel."""
     variant, on, kernel = first_name(name).partition(" on ")

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which workloads get worse: columns and sentences, for the terminal, for Markdown and for programs."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap
 from foliolab.analyse.losses import Matrix, Pair, VariantSummary, by_chance, by_variant, make_pairs
-from foliolab.analyse.rows import Group
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
-from foliolab.experiment.variants import load_variants, option_of
 from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
 from foliolab.report.columns import UNITS, Column, with_unit
-from foliolab.report.view import origin, time_remark
+from foliolab.report.view import MadeBy, origin, time_remark
 
 
 def title(matrix: Matrix) -> str:
@@ -107,35 +104,15 @@ def legend(matrix: Matrix) -> list[str]:
     ]
 
 
-def origins(matrix: Matrix) -> list[str]:
+def origins(matrix: Matrix, made_by: MadeBy) -> list[str]:
     """For each part how often, of which kernels, and by which command it was measured."""
     sentences = []
     for part in matrix.parts:
-        if not part.group:
-            continue
-        mine = [each for each in matrix.differences if each.experiment == part.experiment.name]
-        words = [f"./lab compare {part.experiment.name}", *_compared(part.group, matrix.baseline, part.variants)]
-        workloads = dict.fromkeys(each.workload for each in mine)
-        if len(workloads) < len(part.experiment.scale(part.scale).cells):
-            words.append(f"--workload {shlex.quote(','.join(workloads))}")
-        words += part.group.options
-        words.append(f"--repetitions {max((each.n for each in mine), default=1)}")
-        sentences.append(origin(part.group, (each.n for each in mine), " ".join(words)))
+        if part.group:
+            mine = [each for each in matrix.differences if each.experiment == part.experiment.name]
+            shown = [(each.cell, name) for each in mine for name in (each.variant, matrix.baseline)]
+            sentences.append(origin(part.group, (each.n for each in mine), made_by(part.group, shown)))
     return sentences
-
-
-def _compared(group: Group, baseline: str, variants: Sequence[str]) -> list[str]:
-    """The options that choose variants, and kernels where they are of other ones than their own."""
-    if load_variants().keys() >= {baseline, *variants}:
-        return [f"--baseline {baseline}", f"--variant {','.join(variants)}"]
-    measured = {sample.variant: sample.kernel.name for sample in group.samples}
-    kernels = {name: measured[name] for name in (baseline, *variants) if name in measured}
-    asked = dict.fromkeys(option_of(name, kernel) for name, kernel in kernels.items())
-    return [
-        *(f"--kernel {shlex.quote(kernel)}" for kernel in dict.fromkeys(kernels.values())),
-        f"--baseline {shlex.quote(baseline)}",
-        f"--variant {','.join(asked)}",
-    ]
 
 
 def again_line(matrix: Matrix) -> str:

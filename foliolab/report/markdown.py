@@ -13,7 +13,7 @@ from foliolab.report.section import Section
 from foliolab.report.simulate import ablation_columns, device_tables
 from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import Line
-from foliolab.report.view import View, origin
+from foliolab.report.view import MadeBy, View, nobody, origin
 from foliolab.simulate.ablation import Ablation
 from foliolab.simulate.rows import RegretRow
 from foliolab.simulate.suite import FAMILIES, PATTERNS, TRACES, Suite
@@ -47,17 +47,17 @@ def _line(line: Line) -> str:
     return f"  - {line.text}" if line.detail else f"- {line.text}"
 
 
-def to_table(view: View, columns: Sequence[Column] | None = None) -> str:
-    """For a document: these columns or what decides, how often, of which kernels, and the commands that measure it."""
+def to_table(view: View, columns: Sequence[Column] | None = None, made_by: MadeBy = nobody) -> str:
+    """For a document: these columns or what decides, how often, of which kernels, and the command that measures it."""
     if columns is None:
         most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
         columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
-    return "\n".join([*_table(columns), "", _about(view)]) + "\n"
+    return "\n".join([*_table(columns), "", _about(view, made_by)]) + "\n"
 
 
-def devices_to_table(views: Sequence[View]) -> str:
+def devices_to_table(views: Sequence[View], made_by: MadeBy = nobody) -> str:
     """For a document: what the adaptive window does on each timed disk, and the same about each."""
-    return "\n".join([*_table(device_columns(views)), "", *(f"- {_about(view)}" for view in views)]) + "\n"
+    return "\n".join([*_table(device_columns(views)), "", *(f"- {_about(view, made_by)}" for view in views)]) + "\n"
 
 
 def seconds_to_table(views: Sequence[View]) -> str:
@@ -65,12 +65,13 @@ def seconds_to_table(views: Sequence[View]) -> str:
     return "\n".join(_table(seconds_columns(views))) + "\n"
 
 
-def _about(view: View) -> str:
-    """How often its rows were measured, of which kernels, by which commands, and how far boots are apart."""
-    return " ".join([origin(view.group, (row.n for row in view.rows if row.n), *view.commands), *view.repeats()])
+def _about(view: View, made_by: MadeBy) -> str:
+    """How often its rows were measured, of which kernels, by which command, and how far boots are apart."""
+    command = made_by(view.group, ((row.cell, row.variant) for row in view.rows))
+    return " ".join([origin(view.group, (row.n for row in view.rows if row.n), command), *view.repeats()])
 
 
-def matrix_to_table(matrix: Matrix) -> str:
+def matrix_to_table(matrix: Matrix, made_by: MadeBy = nobody) -> str:
     """For a document: what decides in each workload, with the boots and the command behind it.
 
     NoResult if there is nothing to compare.
@@ -80,7 +81,7 @@ def matrix_to_table(matrix: Matrix) -> str:
     rows = losses.make_rows(matrix, everything=False)
     columns = [column for column in losses.loss_columns(matrix, rows) if column.title != ("", "n")]
     gaps = [line for _, line in losses.gap_lines(matrix)]
-    remarks = [*losses.legend(matrix), *losses.origins(matrix), losses.again_line(matrix), *gaps]
+    remarks = [*losses.legend(matrix), *losses.origins(matrix, made_by), losses.again_line(matrix), *gaps]
     return "\n".join([*_table(columns), "", *remarks]) + "\n"
 
 

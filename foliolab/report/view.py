@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Everything that is said about one group of samples, ready to be laid out."""
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -13,10 +12,8 @@ from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.measure import Collected
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.device import Device, device_of
-from foliolab.experiment.cell import Cell, filters_of
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
-from foliolab.experiment.variants import first_name, load_variants, option_of
-from foliolab.grouped import grouped
 from foliolab.vm.accel import ICOUNT, TCG
 from foliolab.vm.counted import HARDWARE, NOT_COUNTED
 
@@ -54,14 +51,25 @@ def _timed(device: Device) -> str:
     )
 
 
-def origin(group: Group, counts: Iterable[int], *commands: str) -> str:
-    """Below a table of a document: how often its rows were measured, of which kernels, and by which commands."""
+Shown = Iterable[tuple[Cell, str]]
+"""The cells of a table, with their variants."""
+MadeBy = Callable[[Group, Shown], str]
+"""The command that measures what a table shows of a group; empty if none does."""
+
+
+def nobody(_group: Group, _shown: Shown) -> str:
+    """Of samples that are no part of the plan: whoever measured them knows how."""
+    return ""
+
+
+def origin(group: Group, counts: Iterable[int], command: str) -> str:
+    """Below a table of a document: how often its rows were measured, of which kernels, and by which command."""
     ordered = sorted(counts)
     boots = " to ".join(dict.fromkeys(map(str, (ordered[0], ordered[-1])))) if ordered else "0"
     hashes = ", ".join(f"{name} `{kernel.hash}`" for name, kernel in group.kernels.items())
-    return (
-        f"n = {boots}, {group.backend}, scale {group.scale}, {hashes}: {', '.join(f'`{each}`' for each in commands)}."
-    )
+    by = f": `{command}`" if command else ""
+    where = ", ".join(filter(None, (group.backend, group.machine, group.device)))
+    return f"n = {boots}, {where}, scale {group.scale}, {hashes}{by}."
 
 
 @dataclass(frozen=True)
@@ -96,46 +104,6 @@ class View:
     def factor(self) -> float | None:
         scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
         return scale.factor if scale else None
-
-    @property
-    def commands(self) -> list[str]:
-        """That measure it: one for all variants that have their cells in common, and are on kernels of their own, are
-        other kernels as booted, or are on one other kernel. What an experiment would do without options is left out.
-        """
-        own = {name: variant.kernel for name, variant in load_variants().items()}
-        rows_of = grouped(self.rows, lambda row: first_name(row.variant))
-
-        def kind(row: Row) -> tuple[int, str, frozenset[Cell]]:
-            name, kernel = first_name(row.variant), self._kernel_of(row).name
-            cells = frozenset(each.cell for each in rows_of[name])
-            if own.get(name) == kernel:
-                return 0, "", cells
-            return (1, "", cells) if name == kernel else (2, kernel, cells)
-
-        found = sorted(grouped(self.rows, kind).items(), key=lambda each: each[0][0])
-        return [self._command(rows, others=how > 0) for (how, *_), rows in found]
-
-    def _command(self, rows: Sequence[Row], *, others: bool) -> str:
-        group = self.group
-        words = [f"./lab measure {group.experiment}"]
-        words += group.options
-        if group.backend == MODEL:
-            words.append("--backend model")
-        kernels = dict.fromkeys(self._kernel_of(row).name for row in rows if others)
-        words += [f"--kernel {shlex.quote(name)}" for name in kernels]
-        words += [f"--cell {cell}" for cell in self._cells(rows)]
-        named = ((first_name(row.variant), self._kernel_of(row).name) for row in rows)
-        variants = dict.fromkeys(option_of(name, kernel) if others else name for name, kernel in named)
-        words.append(f"--variant {','.join(variants)}")
-        words.append(f"--repetitions {max(1, *(row.n for row in rows))}")
-        return " ".join(words)
-
-    def _cells(self, rows: Sequence[Row]) -> list[str]:
-        """What chooses the cells that were measured, for --cell each; nothing if those are all of the scale."""
-        scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
-        if not scale or not {row.cell for row in rows}.issubset(scale.cells):
-            return []
-        return filters_of([row.cell for row in rows], scale.cells)
 
     def repeats(self) -> list[str]:
         """How far boots of one row are apart in the table's metric; nothing if there is one boot of each."""

@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from foliolab.analyse.rows import setting
+from foliolab.analyse.rows import Group, setting
 from foliolab.arch import MACHINES, NATIVE, Bytes
-from foliolab.campaign.measure import Request
+from foliolab.campaign.measure import Request, planned
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.device import load_devices
 from foliolab.errors import require_known
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Step
 from foliolab.files import RELEASE
 from foliolab.kernel.code import code_of
@@ -115,6 +116,18 @@ def choose_parts(parts: Sequence[Part], names: Sequence[str], *, quick: bool) ->
     """The parts of these names, or all, or the quick ones; UsageError for a name that is not there."""
     require_known("There is no part", names, (part.name for part in parts))
     return [part for part in parts if (part.name in names or not names) and (part.quick or not quick)]
+
+
+def made_by(group: Group, shown: Iterable[tuple[Cell, str]]) -> str:
+    """The command that measures these cells and variants of a group of samples; empty if no part of the plan does."""
+    wanted = set(shown)
+    names = [part.name for part in load_plan() if _alike(part, group.samples[0]) and wanted & _steps(part)]
+    return f"./lab reproduce --only {','.join(names)}" if names else ""
+
+
+@cache
+def _steps(part: Part) -> set[tuple[Cell, str]]:
+    return {(step.cell, step.variant.name) for step in planned(part.request())[0].steps}
 
 
 def documents(parts: Iterable[Part]) -> list[str]:

@@ -3,7 +3,7 @@ import pytest
 
 from foliohost.sizes import parse_size
 from foliolab.errors import UnknownCell
-from foliolab.experiment.cell import Cell, choose, expand, filters_of
+from foliolab.experiment.cell import Cell, choose, expand
 
 CELLS = [*expand({"pattern": "random"}), *expand({"pattern": "stride", "stride": [1021, 2053]})]
 
@@ -60,32 +60,3 @@ def test_sizes(text: str, size: int) -> None:
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size"):
         parse_size(text)
-
-
-STORES = [
-    *expand({"store": ["lmdb", "git"], "workload": ["uniform", "forward"], "kb": [128, 4096]}),
-    *expand({"store": "lmdb", "workload": "check", "kb": [128, 4096]}),
-]
-
-
-@pytest.mark.parametrize(
-    ("text", "filters"),
-    [
-        (["kb=128"], ["kb=128"]),
-        (["store=git,workload=uniform,kb=128"], ["store=git,workload=uniform,kb=128"]),
-        (["store=git", "workload=check"], ["store=git", "workload=check"]),
-        # What is left of the cells of another filter takes the shortest one.
-        (["workload=uniform", "store=lmdb"], ["store=lmdb", "workload=uniform"]),
-        (["store=lmdb", "store=git"], []),
-    ],
-)
-def test_few_filters_choose_the_same_cells(text: list[str], filters: list[str]) -> None:
-    wanted = choose(STORES, text)
-    assert filters_of(wanted, STORES) == filters
-    assert choose(STORES, filters) == wanted
-
-
-def test_a_cell_that_no_filter_has_alone_is_named_by_all_its_axes() -> None:
-    cells = [Cell.of({"case": "uffd-wp"}), Cell.of({"case": "uffd-wp", "folio": "64K"}), Cell.of({"case": "T1"})]
-    assert filters_of([cells[0], cells[2]], cells) == ["case=T1", "case=uffd-wp"]
-    assert filters_of(cells[:1], cells) == ["case=uffd-wp"]

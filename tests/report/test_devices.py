@@ -42,8 +42,8 @@ def test_each_disk_has_columns_and_the_quickest_comes_first() -> None:
     assert head == f"| cell | {titles} |"
     assert row == "| writes | 1.50 | 0.50 | 1.00 | 1.25 | 0.020 | 8.000 | 1.05 |"
     assert means == "| geometric mean | 3.00 | 0.50 | 1.00 | 1.25 |  |  | 1.05 |"
-    assert [line.partition("--device ")[2].split()[0] for line in about] == ["nvme", "hdd"]
-    assert all(line.startswith("- n = 1, qemu-icount") for line in about)
+    places = [f"- n = 1, qemu-icount, x86_64-4k, {device}, scale " for device in ("nvme", "hdd")]
+    assert all(line.startswith(place) for line, place in zip(about, places, strict=True))
 
 
 def test_what_was_not_measured_is_blank_and_has_no_column_if_that_is_so_in_all_cells() -> None:

@@ -20,7 +20,6 @@ def test_disks_of_another_kind_make_a_table_of_their_own() -> None:
     groups = group_samples([timed("off", 10), timed("off", 1000, device="hdd"), timed("off", 3, device="")])
     assert [group.device for group in groups] == ["nvme", "hdd", ""]
     assert groups[0].title.endswith("backend qemu-icount, device nvme")
-    assert groups[1].options == ["--device hdd"]
 
 
 def test_seconds_mean_something_where_disks_take_time() -> None:
