@@ -121,7 +121,7 @@ def test_what_no_released_sample_has_is_named(option: str) -> None:
         ("--table --column kernel=nothing", "'nothing' is neither a variant nor a kernel"),
         ("--table --column a=off --column b=of", "'of' is neither a variant nor a kernel"),
         ("--table --column a=off --column b=nothing_on_patched", "no variant 'nothing'"),
-        ("--table --column b=text_on_debian:6.1", "nothing was measured of text on debian:6.1"),
+        ("--table --column b=text_on_debian:6.1", "no sample has the variant 'text on debian:6.1'"),
         ("--table --column off", "'off' is no head=variant with a head of its own"),
         ("--table --column a=off --column a=adaptive", "'a=adaptive' is no head=variant with a head of its own"),
         ("--column a=off", "--column is about --table"),
