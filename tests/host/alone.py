@@ -18,6 +18,7 @@ from tests.host import small_programs
 from tests.host.test_large import ahead_of_others
 from tests.host.toucher import drop
 from tests.host.tracing import instances, obstacle
+from tests.processes import wait_until
 
 HOST = REPOSITORY / "host"
 VERDICTS = {
@@ -75,7 +76,8 @@ class Tools:
         ) as running:
             out, said = running.communicate()
         assert running.returncode == status, said
-        assert started_with(f"FOLIOLAB_STATE={state}") == []
+        # Who waits for the end of a cure, to put windows back, sees it a moment later.
+        assert wait_until(lambda: not started_with(f"FOLIOLAB_STATE={state}")), started_with(f"FOLIOLAB_STATE={state}")
         assert obstacle() or instances(running.pid) == []
         return subprocess.CompletedProcess(argv, running.returncode, out, said)
 
