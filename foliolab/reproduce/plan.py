@@ -187,8 +187,8 @@ class Progress:
 def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipped: Iterable[Sample] = ()) -> Progress:
     """The progress of an experiment whose plan has these steps. ``shipped`` samples only tell how long they take.
 
-    Only samples count whose probe and parameters are the newest of the part's table. Whether that is today's probe is
-    not looked at: it is known when a measurement is asked for, by a key of all that decides.
+    The samples are of the part's newest probe and parameters, and are done if these are its table's newest. Whether
+    that is today's probe is not looked at: it is known when a measurement is asked for, by a key of all that decides.
     """
     policy, code = policy_hash(), cache(code_of)
 
@@ -204,9 +204,11 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipp
     table = sorted(
         (sample for sample in samples if _alike(part, sample)), key=lambda sample: (fresh(sample), bool(sample.code))
     )
-    alike = [sample for sample in table if setting(sample) == setting(table[-1]) and _place_of(sample) in wanted]
+    mine = [sample for sample in table if _place_of(sample) in wanted]
+    alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
     newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}
-    done = {place for place, sample in newest.items() if fresh(sample)}
+    current = bool(mine) and setting(mine[-1]) == setting(table[-1])
+    done = {place for place, sample in newest.items() if current and fresh(sample)}
     # Repetitions of a cell take as long as each other, and cells do not.
     timed = [sample for sample in (*(sample for sample in shipped if _alike(part, sample)), *alike) if sample.took]
     took = {_place_of(sample)[:2]: sample.took for sample in timed}
