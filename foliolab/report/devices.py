@@ -92,7 +92,7 @@ def device_columns(views: Sequence[View]) -> list[Column]:
 def seconds_columns(views: Sequence[View]) -> list[Column]:
     """A row for each cell, and a column for each disk: seconds without the window → with it.
 
-    Cells and disks have their titles. What was not measured is blank.
+    Cells and disks have their titles; cells that would share one have their labels. What was not measured is blank.
     """
     cells = list(dict.fromkeys(row.cell for view in views for row in view.rows))
     before, after = pair_of(views)
@@ -104,6 +104,8 @@ def seconds_columns(views: Sequence[View]) -> list[Column]:
         return " → ".join(known) if len(known) == len(found) else ""
 
     names = tuple(title_of(view.group.experiment, cell) for view in views[:1] for cell in cells)
+    if len(set(names)) < len(names):
+        names = tuple(cell.label for cell in cells)
     return [
         Column(("", "seconds"), names, 0, left=True),
         *(

@@ -14,13 +14,22 @@ from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
 from foliolab.files import RELEASE, REPOSITORY, results_directory, write_atomic
+from foliolab.grouped import grouped
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import say
 from foliolab.report.reads import READS, RECORDED, recorded_reads
 from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, shown
 from foliolab.reproduce.plan import Part, Progress, documents, measured
-from foliolab.reproduce.released import Output, read_output, read_released, released_anew, write_output, write_released
+from foliolab.reproduce.released import (
+    Output,
+    read_output,
+    read_released,
+    released_anew,
+    unfinished,
+    write_output,
+    write_released,
+)
 
 RunLab = Callable[[Sequence[str]], str]
 """What another command of the lab prints."""
@@ -28,13 +37,16 @@ RunLab = Callable[[Sequence[str]], str]
 
 def progress(parts: Sequence[Part], samples: Sequence[Sample], shipped: Sequence[Sample] = ()) -> list[Progress]:
     """How far the samples are with each; ``shipped`` ones only tell how long they take."""
+    steps = {part.name: planned(part.request())[0].steps for part in parts if part.experiment}
+    tables = grouped((part for part in parts if part.experiment), lambda part: part.table)
     found = []
     for part in parts:
         if part.command:
             done = int(_done(part) is not None)
             found.append(Progress(part, 1, (), done, 0 if done else part.hours))
         else:
-            found.append(measured(part, planned(part.request())[0].steps, samples, shipped))
+            of_table = [step for other in tables[part.table] for step in steps[other.name]]
+            found.append(measured(part, steps[part.name], samples, shipped, of_table))
     return found
 
 
@@ -57,6 +69,9 @@ def ship(parts: Sequence[Part]) -> None:
     experiments = [part for part in parts if not part.command]
     here, before = (progress(experiments, samples) for samples in (read_samples(store_file()), read_released()))
     write_released(released_anew(here, before))
+    for each in here:
+        if each.complete and each.part.table in unfinished(here):
+            say(f"{each.part.name} is as it was shipped: other parts of its table are not measured.")
     for part in _shown_commands(parts):
         if output := _done(part):
             write_output(part, output.output, RELEASE)

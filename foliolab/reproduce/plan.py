@@ -184,8 +184,16 @@ class Progress:
         }
 
 
-def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipped: Iterable[Sample] = ()) -> Progress:
+def measured(
+    part: Part,
+    steps: Sequence[Step],
+    samples: Iterable[Sample],
+    shipped: Iterable[Sample] = (),
+    of_table: Sequence[Step] = (),
+) -> Progress:
     """The progress of an experiment whose plan has these steps. ``shipped`` samples only tell how long they take.
+
+    ``of_table`` are the steps of other parts of its table.
 
     The samples are of the part's newest probe and parameters, and are done if these are its table's newest. Whether
     that is today's probe is not looked at: it is known when a measurement is asked for, by a key of all that decides.
@@ -199,11 +207,11 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipp
         return sample.code == code(sample.kernel.name, sample.kernel.version)
 
     wanted = {_place(step) for step in steps}
+    planned = {*wanted, *map(_place, of_table)}
     # A change that was measured and taken back is the last in the store, but not what stands. Kernels without our code
     # cannot tell.
-    table = sorted(
-        (sample for sample in samples if _alike(part, sample)), key=lambda sample: (fresh(sample), bool(sample.code))
-    )
+    table = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in planned]
+    table.sort(key=lambda sample: (fresh(sample), bool(sample.code)))
     mine = [sample for sample in table if _place_of(sample) in wanted]
     alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
     newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}

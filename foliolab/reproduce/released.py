@@ -48,10 +48,15 @@ def write_released(samples: Iterable[Sample], file: Path = RELEASED) -> None:
     write_atomic(file, lzma.compress(lines.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
+def unfinished(here: Iterable[Progress]) -> set[tuple[str, ...]]:
+    """The tables of which some part is not measured."""
+    return {progress.part.table for progress in here if not progress.complete}
+
+
 def released_anew(here: Sequence[Progress], before: Sequence[Progress]) -> list[Sample]:
     """What to ship: the parts of a table as they were measured here, if all of them were, or as they were shipped."""
-    partly = {progress.part.table for progress in here if not progress.complete}
-    chosen = [old if old.part.table in partly else mine for mine, old in zip(here, before, strict=True)]
+    waiting = unfinished(here)
+    chosen = [old if old.part.table in waiting else mine for mine, old in zip(here, before, strict=True)]
     return list({sample.key: sample for progress in chosen for sample in progress.samples}.values())
 
 

@@ -69,8 +69,8 @@ def disk() -> Iterator[Path]:
                     stream.write(piece)
                 os.fsync(stream.fileno())
             yield place / "file"
-            subprocess.run(["umount", "--lazy", str(place)], check=True)
         finally:
+            subprocess.run(["umount", "--lazy", str(place)])
             subprocess.run(["losetup", "--detach", loop], check=True)
 
 
@@ -79,8 +79,10 @@ def memory_group() -> Iterator[None]:
     """A control group (of version 1) whose processes have little memory."""
     GROUP.mkdir()
     (GROUP / "memory.limit_in_bytes").write_text(str(LIMIT_MIB << 20))
-    yield
-    GROUP.rmdir()
+    try:
+        yield
+    finally:
+        GROUP.rmdir()
 
 
 def program(path: Path, case: str, *options: str) -> list[str]:

@@ -74,7 +74,7 @@ def test_without_the_maker_of_packages_there_is_a_sentence(tmp_path: Path) -> No
 
 def test_a_package_of_rpm_installs_the_same_files_and_removes_them(tree: Path, tmp_path: Path) -> None:
     """Below a directory of its own, where there is no other package."""
-    packager, root = tool("rpmbuild").replace("rpmbuild", "rpm"), tmp_path / "root"
+    packager, root = str(Path(tool("rpmbuild")).with_name("rpm")), tmp_path / "root"
     package = subprocess.check_output([sys.executable, BUILD, "--rpm", str(tmp_path)], text=True).strip()
     listed = subprocess.check_output([packager, "-qlp", package], text=True).split()
     wanted = files_of(tree)

@@ -163,7 +163,10 @@ def test_parts_of_a_table_are_shipped_together() -> None:
     of_ours, of_theirs = ([step for step in STEPS if step.variant.name == variant] for variant in reversed(VARIANTS))
 
     def shipped(samples: list[Sample], before: list[Sample]) -> set[str]:
-        here, old = ([measured(ours, of_ours, some), measured(theirs, of_theirs, some)] for some in (samples, before))
+        here, old = (
+            [measured(ours, of_ours, some), measured(theirs, of_theirs, some, (), of_ours)]
+            for some in (samples, before)
+        )
         return {sample.key for sample in released_anew(here, old)}
 
     before = [kept(variant, number, workload="older") for variant in VARIANTS for number in (1, 2)]
@@ -171,8 +174,11 @@ def test_parts_of_a_table_are_shipped_together() -> None:
     assert shipped(now, before) == {sample.key for sample in now}
     # A kernel without our code is measured by the newer probe, too, before the table changes.
     assert shipped([*before, *now[2:]], before) == {sample.key for sample in before}
-    partly = measured(theirs, of_theirs, [*before, *now[2:]])
+    partly = measured(theirs, of_theirs, [*before, *now[2:]], (), of_ours)
     assert (partly.done, len(partly.samples), partly.older) == (0, 2, True)
+    # What no part of the table plans decides nothing.
+    tried = kept("adaptive", 9, workload="tried")
+    assert measured(ours, of_ours, [*now, tried], (), of_theirs).complete
 
 
 def test_the_file_keeps_samples_and_is_the_same_for_the_same_ones(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from foliohost.cli.options import add_words, require_room_for, require_seconds, size_of, words
@@ -25,13 +25,6 @@ INTERRUPTED = "Interrupted; a trace is written only once the recorded program ha
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(interrupted=INTERRUPTED)
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="where the trace goes")
-    add_live_options(parser)
-    parser.add_argument("--live", action="store_true", help=argparse.SUPPRESS)  # as './lab trace record' has it
-    add_words(parser, "a program to run, and its arguments")
-
-
-def add_live_options(parser: argparse._ActionsContainer) -> None:
-    """Those that './lab trace record' has as well."""
     add = parser.add_argument
     add("--pid", type=int, metavar="PID", help="this process, and what it starts from now on, in place of a program")
     add("--file", metavar="GLOB", action="append", default=[], help="only these files, such as '/var/lib/db/**'")
@@ -44,14 +37,11 @@ def add_live_options(parser: argparse._ActionsContainer) -> None:
         type=Path,
         help="a second trace: pages that faults read, in place of touches; costs more",
     )
+    add_words(parser, "a program to run, and its arguments")
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    return record_live(arguments, words(arguments))
-
-
-def record_live(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Record a program, or without ``argv`` the process of ``--pid``; returns the program's exit status."""
+    argv = words(arguments)
     if bool(argv) == (arguments.pid is not None):
         raise UsageError("Name a program, or a process by --pid.")
     limit = LIMIT_BYTES if arguments.limit is None else size_of(arguments.limit)
