@@ -5,13 +5,13 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.files import KERNEL
 from foliolab.kernel.built import BuiltKernel
-from foliolab.suites.ktap import End
+from foliolab.suites.ktap import End, ResultLine, read
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig
@@ -31,73 +31,6 @@ def guest_config(kernel: BuiltKernel, programs: Programs, memory_mib: int = 1024
 def with_kunit(config: GuestConfig) -> GuestConfig:
     """The same for a boot that begins with KUnit, which Linux 7 has two parameters for."""
     return replace(config, boot_arguments=f"{config.boot_arguments} kunit.enable=1 kunit.autorun=1")
-
-
-@dataclass(frozen=True)
-class ResultLine:
-    number: int
-    name: str
-    verdict: End
-    reason: str = ""
-    """Why it was skipped, if it says so."""
-    parts: tuple["ResultLine", ...] = ()
-    """What it is made of: the results that are further to the right, above it."""
-
-
-@dataclass(frozen=True)
-class Report:
-    cases: tuple[ResultLine, ...]
-    errors: tuple[str, ...]
-    """Where there are other results than a plan says, of any depth."""
-
-
-_PLAN = re.compile(r"(?P<indent> *)1\.\.(?P<planned>\d+)")
-_RESULT = re.compile(
-    r"(?P<indent> *)(?P<not>not )?ok (?P<number>\d+) ?(?:- )?(?P<name>[^#]*)(?:# *(?P<directive>\w+) ?(?P<reason>.*))?"
-)
-
-
-def read(output: str) -> Report:
-    """A KTAP report. A plan stands before its results or behind them; any more, any fewer and bailing out break it.
-
-    Lines of other forms may stand anywhere. Without a plan, any results will do, or those that follow each other where
-    they are parts of another: KUnit has no plan for a case's parameters.
-    """
-    planned: dict[int, int] = {}  # by indentation, as is the next
-    cases: dict[int, list[ResultLine]] = {}
-    errors = []
-
-    def close(least: int) -> tuple[ResultLine, ...]:
-        """Take what stands at ``least`` or further to the right."""
-        parts: list[ResultLine] = []
-        for indent in sorted(each for each in {*planned, *cases} if each >= least):
-            found, plan = cases.pop(indent, []), planned.pop(indent, None)
-            numbers = [case.number for case in found]
-            most = len(found) if plan is None else plan
-            if (indent or plan is not None) and numbers != list(range(1, most + 1)):
-                errors.append(f"1..{most}, but results {', '.join(map(str, numbers)) or 'none'}")
-            parts += found
-        return tuple(parts)
-
-    for line in output.splitlines():
-        if match := _PLAN.match(line):
-            if planned.setdefault(len(match["indent"]), int(match["planned"])) != int(match["planned"]):
-                errors.append(f"another plan, {line.strip()}")
-        elif match := _RESULT.match(line):
-            indent = len(match["indent"])
-            parts = close(indent + 1)
-            cases.setdefault(indent, []).append(_case(match, parts))
-        elif line.startswith("Bail out!"):
-            errors.append(line)
-    return Report(close(0), tuple(errors))
-
-
-def _case(match: re.Match[str], parts: tuple[ResultLine, ...]) -> ResultLine:
-    verdict = End.FAIL if match["not"] else End.PASS
-    if match["directive"] in ("SKIP", "XFAIL", "TODO"):
-        verdict = End.SKIP
-    name = match["name"].strip() or match["reason"] or match["number"]
-    return ResultLine(int(match["number"]), name, verdict, match["reason"] or "", parts)
 
 
 def results(output: str) -> tuple[list[ResultLine], list[ResultLine | str]]:
