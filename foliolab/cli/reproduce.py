@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="only what an evening is enough for")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--plan", action="store_true", help="print parts and their price, and measure nothing")
-    text = "measure nothing; ship what was measured, part by part, in release/, and fill the figures of documents"
+    text = "measure nothing; ship what was measured, table by table, in release/, and fill the figures of documents"
     what.add_argument("--write", action="store_true", help=text)
     text = "measure nothing; exit with 1 if a figure is not what its command makes of release/, or if release/ was"
     text += " measured with other code"

@@ -11,7 +11,7 @@ from foliolab.experiment.cell import Cell, common
 from foliolab.experiment.metrics import METRICS
 from foliolab.grouped import grouped
 from foliolab.report.columns import Column, rate, seconds
-from foliolab.report.titles import device_title, title_of
+from foliolab.report.titles import device_title, titles_of
 from foliolab.report.view import View
 
 _PAIRS = ("off", "adaptive"), ("off-mglru", "adaptive-mglru")
@@ -103,9 +103,7 @@ def seconds_columns(views: Sequence[View]) -> list[Column]:
         known = [seconds(figure) for figure in found if figure is not None]
         return " → ".join(known) if len(known) == len(found) else ""
 
-    names = tuple(title_of(view.group.experiment, cell) for view in views[:1] for cell in cells)
-    if len(set(names)) < len(names):
-        names = tuple(cell.label for cell in cells)
+    names = titles_of(views[0].group.experiment, cells) if views else ()
     return [
         Column(("", "seconds"), names, 0, left=True),
         *(

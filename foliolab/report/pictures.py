@@ -19,7 +19,7 @@ from foliolab.report.columns import count, mib
 from foliolab.report.devices import by_device, medians, over, pair_of
 from foliolab.report.reads import READS, Panel, RecordedReads
 from foliolab.report.svg import COLOURS, HEAT, Picture, figure, ratio_rows, to_svg
-from foliolab.report.titles import device_title, title_of
+from foliolab.report.titles import device_title, titles_of
 from foliolab.report.view import View, make_views
 
 _MIB = 1 << 20
@@ -89,7 +89,7 @@ def times_picture(views: Sequence[View], name: str) -> Picture:
     if not times:
         raise NoResult(f"No case was measured with {after} and {before} on a timed disk.")
     cells = list(dict.fromkeys(cell for cell, *_ in times))
-    names = [title_of(views[0].group.experiment, cell) for cell in cells]
+    names = titles_of(views[0].group.experiment, cells)
     drawn, axes = ratio_rows(names, list(times.values()), "seconds with the adaptive window over those without")
     for device, shade in zip((view.group.device for view in views), cycle(_OF_DEVICES), strict=False):
         found = {cells.index(cell): ratio for (cell, disk, _), ratio in times.items() if disk == device}

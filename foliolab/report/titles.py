@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What disks and cells are called where readers know no experiment."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +30,12 @@ def title_of(experiment: str, cell: Cell) -> str:
     """The cell's title, or its label if it has none."""
     label = Cell(tuple(axis for axis in cell.axes if axis[0] not in _SHARED)).label
     return titles().cells.get(experiment, {}).get(label, cell.label)
+
+
+def titles_of(experiment: str, cells: Sequence[Cell]) -> tuple[str, ...]:
+    """The title of each; the labels where some would share a title."""
+    titled = tuple(title_of(experiment, cell) for cell in cells)
+    return titled if len(set(titled)) == len(titled) else tuple(cell.label for cell in cells)
 
 
 def device_title(device: str) -> str:

@@ -69,8 +69,9 @@ def ship(parts: Sequence[Part]) -> None:
     experiments = [part for part in parts if not part.command]
     here, before = (progress(experiments, samples) for samples in (read_samples(store_file()), read_released()))
     write_released(released_anew(here, before))
+    waiting = unfinished(here)
     for each in here:
-        if each.complete and each.part.table in unfinished(here):
+        if each.complete and each.part.table in waiting:
             say(f"{each.part.name} is as it was shipped: other parts of its table are not measured.")
     for part in _shown_commands(parts):
         if output := _done(part):

@@ -193,7 +193,7 @@ def measured(
 ) -> Progress:
     """The progress of an experiment whose plan has these steps. ``shipped`` samples only tell how long they take.
 
-    ``of_table`` are the steps of other parts of its table.
+    ``of_table`` are the steps of its table, those of other parts included.
 
     The samples are of the part's newest probe and parameters, and are done if these are its table's newest. Whether
     that is today's probe is not looked at: it is known when a measurement is asked for, by a key of all that decides.
