@@ -85,7 +85,8 @@ class _Campaign:
         self._host = host
         self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
         booted = {} if backend.name == MODEL else self._kernels
-        self._codes = {name: code_of(name, kernel.version) for name, kernel in booted.items()}
+        without = plan.experiment.unaffected_by
+        self._codes = {name: code_of(name, kernel.version, without) for name, kernel in booted.items()}
         self._made_with = {name: backend.made_with(kernel) for name, kernel in self._kernels.items()}
         # Also because what is hashed may be changed meanwhile, and a measurement keeps its key.
         self._data = {cell: backend.data_hash(plan, cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}

@@ -28,6 +28,7 @@ from foliolab.experiment.spec import (
 )
 from foliolab.experiment.variants import Variant, load_variants
 from foliolab.files import EXPERIMENTS
+from foliolab.kernel.series import topics
 from foliolab.table import Number, Place, Positive, Share, Text, Texts, Value, read_toml
 
 _GIB = 1 << 30
@@ -77,6 +78,7 @@ class _File(Struct, forbid_unknown_fields=True):
     kernels: Texts = ()
     notes: Texts = ()
     compared: Texts = ()
+    unaffected_by: Texts = ()
     aliases: dict[Text, dict[str, Any]] = {}
     agreement: dict[str, Any] = {}
     published: list[dict[str, Any]] = []
@@ -140,6 +142,7 @@ def load_experiment(file: Path) -> Experiment:
         aliases={name: _alias(top.at(f"aliases.{name}"), each, cells) for name, each in table.aliases.items()},
         agreement={name: top.at(f"agreement.{name}").convert(each, Share) for name, each in table.agreement.items()},
         compared=top.at("compared").all_of(table.compared, METRICS),
+        unaffected_by=top.at("unaffected_by").all_of(table.unaffected_by, topics()),
     )
     _check_argv(top.at("workload").at("argv"), experiment)
     for number, each in enumerate(table.expect):

@@ -198,6 +198,8 @@ class Experiment:
     """By metric, how far the model may be from a kernel, as a share of what the kernel does."""
     compared: tuple[str, ...]
     """Metrics by which ``lab compare`` tells whether a variant is worse; empty: it leaves this experiment alone."""
+    unaffected_by: tuple[str, ...]
+    """Topics of our series that cannot change what it measures."""
 
     @property
     def names_disks(self) -> bool:

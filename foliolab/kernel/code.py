@@ -2,6 +2,7 @@
 """Our code in a kernel, by a hash that takes neither a source nor a compiler."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from foliolab.errors import LabError
@@ -25,13 +26,15 @@ def is_built(file: str, *, kunit: bool = False) -> bool:
     return not file.startswith(_NOT_BUILT) and (kunit or not file.endswith(_KUNIT_TESTS))
 
 
-def code_hash(version: str, kernel: Path = KERNEL) -> str:
+def code_hash(version: str, kernel: Path = KERNEL, without: Collection[str] = ()) -> str:
     """Over what our series for Linux ``version`` puts into a kernel: new files and hooks.
 
-    Neither documentation, changelogs nor tests.
+    Neither documentation, changelogs nor tests, nor what comes with patches of the topics ``without``.
     """
     parts: list[str | bytes] = []
     for feature in read_series(version, kernel):
+        if feature.topic in without:
+            continue
         for file in feature.files:
             if is_built(file):
                 parts += [file, (kernel / "files" / file).read_bytes()]
@@ -41,10 +44,10 @@ def code_hash(version: str, kernel: Path = KERNEL) -> str:
     return digest(parts)
 
 
-def code_of(name: str, version: str) -> str:
+def code_of(name: str, version: str, without: Collection[str] = ()) -> str:
     """The hash of what a kernel of this name and version has of our code, as it stands now: the series, or the module.
 
-    Empty if it has none, or has it from elsewhere.
+    Empty if it has none, or has it from elsewhere. Of the series, the topics ``without`` are left out.
     """
     try:
         kernel = parse_name(name)
@@ -52,4 +55,4 @@ def code_of(name: str, version: str) -> str:
         return ""
     if kernel.module:
         return module.code_hash()
-    return code_hash(version) if OURS in kernel.series else ""
+    return code_hash(version, without=without) if OURS in kernel.series else ""

@@ -32,6 +32,20 @@ class Feature:
     files: tuple[str, ...]
     """Paths below kernel/files, which are their paths in the kernel tree."""
 
+    @property
+    def topic(self) -> str:
+        return _topic(self.patch)
+
+
+def _topic(patch: Path) -> str:
+    """What a patch is about: its name before the first dash."""
+    return patch.stem.partition("-")[0]
+
+
+def topics(kernel: Path = KERNEL) -> list[str]:
+    """Of all patches of all our series."""
+    return sorted({_topic(patch) for patch in (kernel / "patches").glob("*/*.patch")})
+
 
 def bases(kernel: Path = KERNEL) -> tuple[str, ...]:
     """The versions of Linux that our series is made for, oldest first."""

@@ -18,6 +18,7 @@ from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.device import load_devices
 from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
+from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Step
 from foliolab.files import RELEASE
 from foliolab.kernel.code import code_of
@@ -199,12 +200,13 @@ def measured(
     that is today's probe is not looked at: it is known when a measurement is asked for, by a key of all that decides.
     """
     policy, code = policy_hash(), cache(code_of)
+    without = find_experiment(part.experiment).unaffected_by
 
     def fresh(sample: Sample) -> bool:
-        """Whether it is of the code as it stands."""
+        """Whether it is of the code as it stands, as far as that can affect the experiment."""
         if sample.backend == MODEL:
             return sample.kernel.hash == policy
-        return sample.code == code(sample.kernel.name, sample.kernel.version)
+        return sample.code == code(sample.kernel.name, sample.kernel.version, without)
 
     wanted = {_place(step) for step in steps}
     planned = {*wanted, *map(_place, of_table)}

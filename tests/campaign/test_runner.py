@@ -68,8 +68,26 @@ def test_a_sample_says_all_about_itself(file: Path) -> None:
 
 
 def test_a_sample_says_which_code_its_kernel_has(file: Path) -> None:
-    codes = {(sample.kernel.name, sample.code) for sample in run_fake(file, FakeBackend())}
-    assert codes == {("unpatched", ""), ("patched", code_hash("6.12"))}
+    def codes(plan: Plan) -> set[tuple[str, str]]:
+        return {(sample.kernel.name, sample.code) for sample in run_fake(file, FakeBackend(), plan)}
+
+    plan = fake_plan()
+    whole = replace(plan, experiment=replace(plan.experiment, name="whole", unaffected_by=()))
+    assert codes(whole) == {("unpatched", ""), ("patched", code_hash("6.12"))}
+    some = replace(plan, experiment=replace(plan.experiment, name="some", unaffected_by=("mprotect",)))
+    assert codes(some) == {("unpatched", ""), ("patched", code_hash("6.12", without=("mprotect",)))}
+
+
+def test_what_cannot_affect_an_experiment_is_in_no_key(file: Path) -> None:
+    plan = fake_plan()
+    keys = [
+        [sample.key for sample in run_fake(store, FakeBackend(), replace(plan, experiment=each))]
+        for store, each in (
+            (file, replace(plan.experiment, unaffected_by=())),
+            (file.with_name("other.jsonl"), replace(plan.experiment, unaffected_by=("mprotect",))),
+        )
+    ]
+    assert keys[0] == keys[1]
 
 
 def test_a_sample_says_how_long_it_took_with_its_boot(file: Path) -> None:

@@ -51,6 +51,10 @@ from tests.experiment.good import GOOD, write
             ("[workload]", 'machines = ["arm64"]\n[workload]'),
             r"'machines' names 'arm64', .* one of x86_64-4k, arm64-4k",
         ),
+        (
+            ("[workload]", 'unaffected_by = ["mprotect-runs"]\n[workload]'),
+            r"'unaffected_by' names 'mprotect-runs', which is not one of adaptive, .*, mprotect, ",
+        ),
         (("[workload]", "[aliases]\nA1 = { stride = 4 }\n[workload]"), r"'aliases.A1' matches no cell"),
         (("[workload]", "[aliases]\nA1 = { stride = [4] }\n[workload]"), r"'aliases.A1.stride' is wrong"),
         (("read_gib = 2", "read_gib = -2"), r"'published\[0\].read_gib' is wrong: expected `float` > 0.0"),
