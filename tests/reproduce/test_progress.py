@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How far a part is, and what of it is shipped."""
 
+import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ from foliolab.errors import StoreError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Step
 from foliolab.experiment.variants import load_variants
-from foliolab.files import REPOSITORY, digest_files
-from foliolab.kernel import module
+from foliolab.files import KERNEL, REPOSITORY, digest_files
+from foliolab.kernel import code, module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
 from foliolab.reproduce import released
@@ -29,7 +31,8 @@ STEPS = [
     for variant in VARIANTS
     for repetition in (1, 2)
 ]
-NOW = code_hash("6.12.1")
+MPROTECT = ("mprotect",)
+NOW = code_hash("6.12.1", without=MPROTECT)
 
 
 def kept(variant: str, repetition: int, *, code: str = NOW, took: float = 0.0, **changes: Any) -> Sample:
@@ -142,6 +145,43 @@ def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
     (tmp_path / "patches/6.12/b.patch").write_text(hook.read_text().replace("two", "three"))
     series.write_text(f"{series.read_text()}\nb.patch")
     assert len({before, hooked, written, code_hash("6.12.3", tmp_path)}) == 4
+
+
+def test_what_cannot_affect_an_experiment_leaves_its_samples_fresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tmp_path / "kernel"
+    shutil.copytree(KERNEL, kernel)
+    monkeypatch.setattr(code, "code_hash", partial(code_hash, kernel=kernel))
+
+    def edit(patch: str, line: str) -> tuple[str, str, bool]:
+        """The hashes, and whether a sample is of the code as it stands, once a line of a patch is another."""
+        file = kernel / "patches/6.12" / patch
+        text = file.read_text()
+        assert line in text
+        file.write_text(text.replace(line, f"{line} /* changed */", 1))
+        narrow = code_hash("6.12.1", kernel, MPROTECT)
+        found = measured(PART, STEPS, [kept("adaptive", 1)])
+        return code_hash("6.12.1", kernel), narrow, not found.older
+
+    whole = code_hash("6.12.1")
+    assert len({whole, NOW}) == 2
+    whole_after, narrow, fresh = edit("mprotect-runs.patch", "+#include <linux/pte_modify.h>")
+    assert whole_after != whole
+    assert (narrow, fresh) == (NOW, True)
+    last, narrow, fresh = edit("adaptive-window.patch", '+#include "mmap_readahead_adaptive.h"')
+    assert len({last, whole_after, whole}) == 3
+    assert narrow != NOW
+    assert not fresh
+
+
+def test_a_new_file_of_what_cannot_affect_an_experiment_is_left_out(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel"
+    shutil.copytree(KERNEL, kernel)
+    (kernel / "files/include/linux/pte_modify.h").write_text("other")
+    for version in ("6.12", "7.3"):
+        assert code_hash(version, kernel) != code_hash(version)
+        assert code_hash(version, kernel, MPROTECT) == code_hash(version, without=MPROTECT)
 
 
 def test_a_part_is_shipped_as_a_whole() -> None:
