@@ -91,6 +91,9 @@ static void test_unlike(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, pte_alike(pte, pte_mkuffd_wp(pte)));
 	if (IS_ENABLED(CONFIG_MEM_SOFT_DIRTY))
 		KUNIT_EXPECT_FALSE(test, pte_alike(pte, pte_mksoft_dirty(pte)));
+#ifdef CONFIG_ARM64_CONTPTE
+	KUNIT_EXPECT_FALSE(test, pte_alike(pte, pte_mkcont(pte)));
+#endif
 }
 
 static struct kunit_case mprotect_cases[] = {

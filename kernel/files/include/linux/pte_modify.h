@@ -99,20 +99,60 @@ static inline bool ptep_change_in_place(struct mm_struct *mm,
 }
 #endif
 
+#ifndef pte_can_be_set
+/**
+ * pte_can_be_set - whether set_pte_at() may change a present entry
+ * @pte: The entry.
+ *
+ * Return: Whether the hardware neither uses nor marks it, so that it need not be
+ * cleared first.
+ */
+static inline bool pte_can_be_set(pte_t pte)
+{
+	return false;
+}
+#endif
+
 #ifndef PTES_PER_BLOCK
 /* Entries that the hardware can use as one: pte_batch_hint() where they begin. */
 #define PTES_PER_BLOCK	1
 
-/**
- * pte_block_alike - whether here begins a block that changes as another one
- * @ptep: The entry.
- * @old: An entry of the other block, before.
- * @first: Set to the entry as it is in the table: accessed and dirty bits may be
- *	those of some entries of the block only.
+/*
+ * An entry without the accessed and dirty bits that others of its block have. Where
+ * a shared page has to be dirty to become writable, it stays as it is for lack of
+ * them, and the first write faults.
  */
-static inline bool pte_block_alike(pte_t *ptep, pte_t old, pte_t *first)
+#define ptep_get_raw	ptep_get
+
+static inline bool pte_in_block(pte_t pte)
 {
 	return false;
+}
+
+/* Take the block of an entry apart. */
+static inline void ptep_leave_block(struct mm_struct *mm, unsigned long addr,
+				    pte_t *ptep, pte_t pte)
+{
+}
+
+/**
+ * ptep_change_stretch - change entries that are in no block
+ * @vma: Where they are mapped.
+ * @addr: Where the first one maps its page.
+ * @ptep: The first entry.
+ * @pte: What it was when it was read; the next ones map the next pages of its
+ *	folio, and were the same otherwise.
+ * @new: What it is to be; likewise.
+ * @nr: How many there are.
+ *
+ * If the hardware has marked any of them accessed or dirty, all of them are.
+ *
+ * Context: The caller holds the page table lock.
+ */
+static inline void ptep_change_stretch(struct vm_area_struct *vma,
+				       unsigned long addr, pte_t *ptep,
+				       pte_t pte, pte_t new, unsigned int nr)
+{
 }
 
 /**

@@ -7,8 +7,7 @@ static inline bool pte_alike(pte_t a, pte_t b)
 {
 	const pteval_t own = PTE_ADDR_LOW | PTE_AF;
 
-	/* Entries of a contiguous block change with their block only. */
-	return !((pte_val(a) ^ pte_val(b)) & ~own) && !pte_cont(b);
+	return !((pte_val(a) ^ pte_val(b)) & ~own);
 }
 
 static inline unsigned long pte_flips(pte_t old, pte_t new)
@@ -22,8 +21,9 @@ static inline pte_t pte_flip(pte_t pte, unsigned long flips)
 }
 
 /*
- * Whether the hardware may write to the page, and what software keeps beside
- * that. All else is changed by way of an invalid entry: executable pages need
+ * An entry that becomes invalid changes in place, whatever else changes. Of others,
+ * only whether the hardware may write to the page, and what software keeps beside
+ * that: the rest is changed by way of an invalid entry, for executable pages need
  * their caches seen to, and some processors have errata there.
  */
 #define pte_can_change_in_place pte_can_change_in_place
@@ -32,7 +32,7 @@ static inline bool pte_can_change_in_place(pte_t old, pte_t new)
 	const pteval_t may = PTE_WRITE | PTE_RDONLY | PTE_DIRTY |
 			     PTE_SWBITS_MASK;
 
-	return !((pte_val(old) ^ pte_val(new)) & ~may);
+	return !pte_valid(new) || !((pte_val(old) ^ pte_val(new)) & ~may);
 }
 
 static inline bool ptep_change_in_place(struct mm_struct *mm,
@@ -51,18 +51,21 @@ static inline bool ptep_change_in_place(struct mm_struct *mm,
 	return true;
 }
 
+#define pte_can_be_set pte_can_be_set
+static inline bool pte_can_be_set(pte_t pte)
+{
+	return !pte_valid(pte);
+}
+
 #ifdef CONFIG_ARM64_CONTPTE
 #define PTES_PER_BLOCK	CONT_PTES
+#define ptep_get_raw	__ptep_get
+#define pte_in_block	pte_valid_cont
+#define ptep_leave_block	contpte_try_unfold
 
-static inline bool pte_block_alike(pte_t *ptep, pte_t old, pte_t *first)
-{
-	const pteval_t own = PTE_ADDR_LOW | PTE_AF;
-
-	*first = __ptep_get(ptep);
-	return IS_ALIGNED((unsigned long)ptep, CONT_PTES * sizeof(*ptep)) &&
-	       pte_valid_cont(*first) &&
-	       !((pte_val(*first) ^ pte_val(old)) & ~own);
-}
+#define ptep_change_stretch contpte_change_stretch
+void contpte_change_stretch(struct vm_area_struct *vma, unsigned long addr,
+			    pte_t *ptep, pte_t pte, pte_t new, unsigned int nr);
 
 #define ptep_change_block contpte_change_block
 void contpte_change_block(struct vm_area_struct *vma, unsigned long addr,
