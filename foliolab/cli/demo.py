@@ -21,7 +21,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.code import code_of
 from foliolab.kernel.name import PATCHED, UNPATCHED
 from foliolab.kernel.series import check_names
-from foliolab.report.reads import EVENTS, RECORDED, Panel, RecordedReads, parse
+from foliolab.report.reads import EVENTS, READ_AHEAD_KB, RECORDED, Panel, RecordedReads, parse
 from foliolab.report.section import of_view
 from foliolab.report.terminal import print_section, terminal
 from foliolab.report.view import view_of
@@ -34,7 +34,6 @@ from foliolab.vm.switches import switched
 # The file is larger than what memory can hold of it, and windows large enough to be seen.
 _FILE_BYTES = 128 << 20
 _MEMORY_MIB = 96
-_READ_AHEAD_KB = 4096
 _PANELS = {"off": "Linux 6.12", "adaptive": "with the adaptive window"}
 _DISK = "254:0"  # /dev/vda
 _TRACING = "/sys/kernel/tracing"
@@ -87,7 +86,7 @@ def record() -> RecordedReads:
     panels = []
     with tempfile.TemporaryDirectory(prefix="foliolab-") as scratch, Guest(config, Path(scratch, "console")) as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
-        settings = {"/sys/block/vda/queue/read_ahead_kb": str(_READ_AHEAD_KB), f"{_TRACING}/buffer_size_kb": "12288"}
+        settings = {"/sys/block/vda/queue/read_ahead_kb": str(READ_AHEAD_KB), f"{_TRACING}/buffer_size_kb": "12288"}
         settings |= {f"{_TRACING}/events/filemap/mm_filemap_{event}/enable": "1" for event in EVENTS}
         for file, value in settings.items():
             guest.run([":write", file, value]).checked()
@@ -107,7 +106,7 @@ def record() -> RecordedReads:
             panels.append(Panel(title, reads))
     remark = (
         f"One byte each of 1 % of the pages of a mapped file, at random; "
-        f"{_FILE_BYTES >> 20} MiB of file, {_MEMORY_MIB} MiB of memory, read_ahead_kb {_READ_AHEAD_KB}"
+        f"{_FILE_BYTES >> 20} MiB of file, {_MEMORY_MIB} MiB of memory, read_ahead_kb {READ_AHEAD_KB}"
     )
     return RecordedReads(
         panels=tuple(panels),

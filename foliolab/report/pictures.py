@@ -17,7 +17,7 @@ from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.report.columns import count, mib
 from foliolab.report.devices import by_device, medians, over, pair_of
-from foliolab.report.reads import READS, Panel, RecordedReads
+from foliolab.report.reads import READ_AHEAD_KB, READS, Panel, RecordedReads
 from foliolab.report.svg import COLOURS, HEAT, Picture, figure, ratio_rows, to_svg
 from foliolab.report.titles import device_title, titles_of
 from foliolab.report.view import View, make_views
@@ -60,8 +60,8 @@ def reads_picture(recorded: RecordedReads) -> Picture:
         axes.set_xlabel("page faults, in order")
     rooms[0].set_ylabel("place in the file, MiB")
     title = (
-        f"For {mib(recorded.touched_bytes)} MiB of touched pages {before.title} reads {mib(before.reads.size)} MiB, "
-        f"{after.title} {mib(after.reads.size)} MiB"
+        f"With windows of {READ_AHEAD_KB >> 10} MiB, for {mib(recorded.touched_bytes)} MiB of touched pages, "
+        f"{before.title} reads {mib(before.reads.size)} MiB, {after.title} {mib(after.reads.size)} MiB"
     )
     return Picture("reads", title, drawn)
 

@@ -21,6 +21,8 @@ READS = Path("docs/reads.svg")
 """The picture of the README, in the repository."""
 RECORDED = "reads.json"
 """Beside the store: what ./lab demo --picture recorded last."""
+READ_AHEAD_KB = 4096
+"""With which it is recorded."""
 
 
 @dataclass(frozen=True)
