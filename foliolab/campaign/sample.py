@@ -81,7 +81,7 @@ class Sample:
     host: str = ""
     """Which machine executed it, or found that it does not apply; empty in samples of before there were several."""
     code: str = ""
-    """Hash of our code in the kernel that the experiment depends on, as foliolab.kernel.code has it; empty for kernels
+    """Hash of our code in the kernel, as far as the experiment depends on it, by foliolab.kernel.code; empty for kernels
     without it."""
     made_with: str = ""
     """Kind of host, QEMU and compiler, in words."""

@@ -15,13 +15,14 @@ from foliolab.campaign.measure import Request, measure
 from foliolab.campaign.runner import failure_of
 from foliolab.cli.options import add_kernels
 from foliolab.errors import NoResult
+from foliolab.experiment.load import find_experiment
 from foliolab.experiment.variants import choose_one
 from foliolab.files import results_directory, write_atomic
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.code import code_of
 from foliolab.kernel.name import PATCHED, UNPATCHED
 from foliolab.kernel.series import check_names
-from foliolab.report.reads import EVENTS, READ_AHEAD_KB, RECORDED, Panel, RecordedReads, parse
+from foliolab.report.reads import EVENTS, PICTURED, READ_AHEAD_KB, RECORDED, Panel, RecordedReads, parse
 from foliolab.report.section import of_view
 from foliolab.report.terminal import print_section, terminal
 from foliolab.report.view import view_of
@@ -114,6 +115,6 @@ def record() -> RecordedReads:
         touched_bytes=touched,
         remark=remark,
         kernel=kernel.hash,
-        code=code_of(kernel.name, kernel.version),
+        code=code_of(kernel.name, kernel.version, find_experiment(PICTURED).unaffected_by),
         backend=accelerator.backend,
     )

@@ -199,7 +199,7 @@ class Experiment:
     compared: tuple[str, ...]
     """Metrics by which ``lab compare`` tells whether a variant is worse; empty: it leaves this experiment alone."""
     unaffected_by: tuple[str, ...]
-    """Topics of our series that cannot change what it measures."""
+    """Topics of our series that do not change its figures, but for less than boots differ."""
 
     @property
     def names_disks(self) -> bool:

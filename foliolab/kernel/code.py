@@ -14,6 +14,9 @@ from foliolab.kernel.series import diffs, read_series
 _PLACE = re.compile(r"^@@ .*", re.MULTILINE)
 """Where a hunk lies moves with those before it. That it has moved to equal text elsewhere is not noticed."""
 
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_SPACE = re.compile(r"[ \t]+")
+
 _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 """Changes there make no other kernel."""
 
@@ -29,7 +32,7 @@ def is_built(file: str, *, kunit: bool = False) -> bool:
 def code_hash(version: str, kernel: Path = KERNEL, without: Collection[str] = ()) -> str:
     """Over what our series for Linux ``version`` puts into a kernel: new files and hooks.
 
-    Neither documentation, changelogs nor tests, nor what comes with patches of the topics ``without``.
+    It leaves out comments, documentation, changelogs, tests, and all that patches of the topics ``without`` bring.
     """
     parts: list[str | bytes] = []
     for feature in read_series(version, kernel):
@@ -37,11 +40,17 @@ def code_hash(version: str, kernel: Path = KERNEL, without: Collection[str] = ()
             continue
         for file in feature.files:
             if is_built(file):
-                parts += [file, (kernel / "files" / file).read_bytes()]
+                parts += [file, _bare((kernel / "files" / file).read_text())]
         for file, diff in diffs(feature.patch).items():
             if is_built(file, kunit=True):
-                parts += [file, _PLACE.sub("@@", diff)]
+                parts += [file, *map(_bare, _PLACE.split(diff))]
     return digest(parts)
+
+
+def _bare(code: str) -> str:
+    """C without comments and lines of nothing else, and with single spaces; a hunk is taken likewise."""
+    lines = (_SPACE.sub(" ", line).rstrip() for line in _COMMENT.sub("", code).splitlines())
+    return "\n".join(line for line in lines if line not in ("", "+", "-"))
 
 
 def code_of(name: str, version: str, without: Collection[str] = ()) -> str:

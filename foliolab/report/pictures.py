@@ -60,7 +60,7 @@ def reads_picture(recorded: RecordedReads) -> Picture:
         axes.set_xlabel("page faults, in order")
     rooms[0].set_ylabel("place in the file, MiB")
     title = (
-        f"With windows of {READ_AHEAD_KB >> 10} MiB, for {mib(recorded.touched_bytes)} MiB of touched pages, "
+        f"Windows of {READ_AHEAD_KB >> 10} MiB, {mib(recorded.touched_bytes)} MiB touched: "
         f"{before.title} reads {mib(before.reads.size)} MiB, {after.title} {mib(after.reads.size)} MiB"
     )
     return Picture("reads", title, drawn)

@@ -21,8 +21,10 @@ READS = Path("docs/reads.svg")
 """The picture of the README, in the repository."""
 RECORDED = "reads.json"
 """Beside the store: what ./lab demo --picture recorded last."""
+PICTURED = "sparse-mmap"
+"""The experiment whose touches it shows."""
 READ_AHEAD_KB = 4096
-"""With which it is recorded."""
+"""The window with which it is recorded."""
 
 
 @dataclass(frozen=True)

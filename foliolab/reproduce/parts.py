@@ -13,12 +13,13 @@ from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
+from foliolab.experiment.load import find_experiment
 from foliolab.files import RELEASE, REPOSITORY, results_directory, write_atomic
 from foliolab.grouped import grouped
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import say
-from foliolab.report.reads import READS, RECORDED, recorded_reads
+from foliolab.report.reads import PICTURED, READS, RECORDED, recorded_reads
 from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, shown
 from foliolab.reproduce.plan import Part, Progress, documents, measured
 from foliolab.reproduce.released import (
@@ -77,7 +78,7 @@ def ship(parts: Sequence[Part]) -> None:
         if output := _done(part):
             write_output(part, output.output, RELEASE)
     picture = recorded_reads(results_directory() / RECORDED)
-    if picture and picture.code == code_hash(BASE_VERSION):
+    if picture and picture.code == _code_pictured():
         write_atomic(RELEASE / RECORDED, json.dumps(asdict(picture)))
 
 
@@ -148,7 +149,12 @@ def _older(parts: Sequence[Part]) -> list[str]:
         if output and not output.is_of(part):
             found.append(part.name)
     picture = recorded_reads(RELEASE / RECORDED)
-    return [*found, str(READS)] if picture and picture.code != code_hash(BASE_VERSION) else found
+    return [*found, str(READS)] if picture and picture.code != _code_pictured() else found
+
+
+def _code_pictured() -> str:
+    """The hash of our code, as far as the picture of reads depends on it."""
+    return code_hash(BASE_VERSION, without=find_experiment(PICTURED).unaffected_by)
 
 
 def _kept() -> Path:

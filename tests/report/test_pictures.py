@@ -51,9 +51,7 @@ def labels(axes: Axes) -> list[str]:
 
 def test_reads_have_a_mark_each_as_high_as_they_are_long() -> None:
     found = reads_picture(RECORDED)
-    assert (
-        found.title == "With windows of 4 MiB, for 1.0 MiB of touched pages, Linux 6.12 reads 400.0 MiB, ours 0.4 MiB"
-    )
+    assert found.title == "Windows of 4 MiB, 1.0 MiB touched: Linux 6.12 reads 400.0 MiB, ours 0.4 MiB"
     before, after = found.figure.axes
     assert before.get_title("left") == "Linux 6.12: 400.0 MiB, read by 99 of 120 faults"
     for axes, number, high in ((before, 100, 4.0), (after, 110, 0.006 * 128)):

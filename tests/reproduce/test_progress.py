@@ -136,7 +136,8 @@ def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
     before = code_hash("6.12.3", tmp_path)
     (tmp_path / "files/Documentation/a.rst").write_text("words")
     (tmp_path / "files/mm/a_kunit.c").write_text("two")
-    patch("Why, in other words.", place="-7 +7", mm="one", MAINTAINERS="two")
+    (tmp_path / "files/mm/a.c").write_text("/*\n * A comment\n * of two lines.\n */\n\none\t/* and another */\n")
+    patch("Why, in other words.", place="-7 +7", mm="/* A comment\n+ * of two lines. */\n+one", MAINTAINERS="two")
     assert code_hash("6.12.3", tmp_path) == before
     patch("Why.", mm="two", MAINTAINERS="one")
     hooked = code_hash("6.12.3", tmp_path)
@@ -155,11 +156,11 @@ def test_what_cannot_affect_an_experiment_leaves_its_samples_fresh(
     monkeypatch.setattr(code, "code_hash", partial(code_hash, kernel=kernel))
 
     def edit(patch: str, line: str) -> tuple[str, str, bool]:
-        """The hashes, and whether a sample is of the code as it stands, once a line of a patch is another."""
+        """The hashes, and whether a sample is of the code as it stands, after a line of a patch has changed."""
         file = kernel / "patches/6.12" / patch
         text = file.read_text()
         assert line in text
-        file.write_text(text.replace(line, f"{line} /* changed */", 1))
+        file.write_text(text.replace(line, f"{line} changed", 1))
         narrow = code_hash("6.12.1", kernel, MPROTECT)
         found = measured(PART, STEPS, [kept("adaptive", 1)])
         return code_hash("6.12.1", kernel), narrow, not found.older

@@ -118,9 +118,8 @@ static inline bool pte_can_be_set(pte_t pte)
 #define PTES_PER_BLOCK	1
 
 /*
- * An entry without the accessed and dirty bits that others of its block have. Where
- * a shared page has to be dirty to become writable, it stays as it is for lack of
- * them, and the first write faults.
+ * Read an entry without gathering its block's accessed and dirty bits. A shared page
+ * that only looks clean stays read-only, and the first write faults.
  */
 #define ptep_get_raw	ptep_get
 
@@ -142,10 +141,10 @@ static inline void ptep_leave_block(struct mm_struct *mm, unsigned long addr,
  * @ptep: The first entry.
  * @pte: What it was when it was read; the next ones map the next pages of its
  *	folio, and were the same otherwise.
- * @new: What it is to be; likewise.
+ * @new: What it is to be; the next ones alike.
  * @nr: How many there are.
  *
- * If the hardware has marked any of them accessed or dirty, all of them are.
+ * If the hardware has marked any of them accessed or dirty, all become so.
  *
  * Context: The caller holds the page table lock.
  */
@@ -163,7 +162,7 @@ static inline void ptep_change_stretch(struct vm_area_struct *vma,
  * @first: What it was when it was read.
  * @new: What it is to be; the next ones map the next pages.
  *
- * If the hardware has marked any of them accessed or dirty, all of them are.
+ * If the hardware has marked any of them accessed or dirty, all become so.
  *
  * Context: The caller holds the page table lock.
  */

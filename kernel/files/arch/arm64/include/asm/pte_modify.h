@@ -21,10 +21,10 @@ static inline pte_t pte_flip(pte_t pte, unsigned long flips)
 }
 
 /*
- * An entry that becomes invalid changes in place, whatever else changes. Of others,
- * only whether the hardware may write to the page, and what software keeps beside
- * that: the rest is changed by way of an invalid entry, for executable pages need
- * their caches seen to, and some processors have errata there.
+ * An entry that becomes invalid changes in place, whatever else changes. In others,
+ * only the write permission and software's bits do. The rest goes by way of an
+ * invalid entry: executable pages need their caches seen to, and some processors
+ * have errata.
  */
 #define pte_can_change_in_place pte_can_change_in_place
 static inline bool pte_can_change_in_place(pte_t old, pte_t new)
