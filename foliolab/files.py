@@ -5,8 +5,9 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from foliohost.files import full_disk_named as full_disk_named
 from foliohost.files import locked as locked
@@ -59,13 +60,15 @@ def emptied(place: Path) -> Iterator[Path]:
 def made_once(directory: Path, name: str, make: Callable[[Path], None], *, anew: bool = False) -> Path:
     """``directory / name``, a directory that ``make`` fills if it is not there yet; it is whole or absent.
 
-    With ``anew`` it is made again; what was there stays until that is done. Each name has a lock of its own.
+    With ``anew`` it is made again; what was there stays until that is done. Each name has a lock of its own. What
+    killed processes left of other names goes, too.
     """
     published = directory / name
     if published.exists() and not anew:
         return published
     with locked(directory / f".{name}.lock", lambda: say(f"Another process is making {published}; waiting for it.")):
         if anew or not published.exists():
+            sweep(directory)
             with emptied(directory / f".{name}.partial") as partial:
                 make(partial)
                 _sync(partial)
@@ -74,6 +77,27 @@ def made_once(directory: Path, name: str, make: Callable[[Path], None], *, anew:
                         published.rename(former)
                     partial.rename(published)
     return published
+
+
+def sweep(directory: Path) -> None:
+    """Remove what killed processes left half-made in a directory. Whoever makes NAME.partial holds NAME.lock."""
+    for left in (*directory.glob("*.partial"), *directory.glob("*.former")):
+        with ExitStack() as block:
+            if lock_if_free(block, left.with_suffix(".lock")):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def lock_if_free(block: ExitStack, path: Path) -> bool:
+    """Hold a lock until the block ends; False if somebody else holds it."""
+    try:
+        block.enter_context(locked(path, on_wait=_leave))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _leave() -> NoReturn:
+    raise BlockingIOError
 
 
 def _sync(directory: Path) -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Directories of the cache, which several processes may want at the same time."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -69,3 +71,32 @@ def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None
     assert made_once(tmp_path, "one", _with("new"), anew=True) == made
     assert (made / "file").read_text() == "new"
     assert {path.name for path in tmp_path.iterdir()} == {"one", ".one.lock"}
+
+
+_HALF_MADE = """
+import sys, time
+from pathlib import Path
+from foliolab.files import made_once
+
+def make(place):
+    (place / "file").touch()
+    print("half-made", flush=True)
+    time.sleep(100)
+
+made_once(Path(sys.argv[1]), "6.12", make)
+"""
+
+
+def test_what_a_kill_leaves_goes_when_another_is_made(tmp_path: Path) -> None:
+    left = tmp_path / ".6.12.partial/file"
+    argv = [sys.executable, "-c", _HALF_MADE, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "half-made\n"
+        made_once(tmp_path, "one", _with("one"))
+        assert left.exists()  # its maker lives
+        other.kill()
+    assert left.exists()
+    (tmp_path / ".6.12.former").mkdir()
+    made_once(tmp_path, "two", _with("two"))
+    assert {path.name for path in tmp_path.iterdir()} == {"one", ".one.lock", "two", ".two.lock", ".6.12.lock"}

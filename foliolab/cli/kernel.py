@@ -9,7 +9,7 @@ from pathlib import Path
 
 from foliolab.cli import options
 from foliolab.errors import DirtyTree, UsageError
-from foliolab.files import FIRST_STEPS, KERNEL, REPOSITORY
+from foliolab.files import FIRST_STEPS, KERNEL, REPOSITORY, sweep
 from foliolab.kernel.build import KernelRequest, build, clean
 from foliolab.kernel.build_deb import build_packages
 from foliolab.kernel.git_source import Repository
@@ -20,7 +20,7 @@ from foliolab.kernel.release import release
 from foliolab.progress import say
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, terminal
-from foliolab.vm.scratch import sweep
+from foliolab.vm.scratch import scratch_home
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -144,5 +144,5 @@ def _print_written(files: Sequence[Path]) -> None:
 def _clean(arguments: argparse.Namespace) -> int:
     """Empty the cache: kernels, objects, sources, programs, packages, disks."""
     clean()
-    sweep()
+    sweep(scratch_home())
     return 0

@@ -29,7 +29,7 @@ _CACHED = (
     *("kernels", "build", "sources", "headers", "modules", "guest", "images", "images-of-disks", "stand-ins"),
     *("disks", "packages", "userlands", "stores", "model", "matrix", "outcomes", "kselftests", "fetched", "ltp"),
 )
-"""All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
+"""All directories of the cache but ``kvm``, which says what the machine can do, and ``temporary``, which has owners."""
 
 _APART = ("ftrace", "kcsan", "preempt-rt")
 """Extras with which most objects are others."""

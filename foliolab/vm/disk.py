@@ -12,7 +12,7 @@ from typing import Literal
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import DiskFull, LabError, UsageError
-from foliolab.files import cache_directory, digest, emptied, locked
+from foliolab.files import cache_directory, digest, emptied, locked, sweep
 from foliolab.progress import say, working
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.tree import mke2fs
@@ -139,12 +139,13 @@ class _Content:
 def publish(path: Path, text: str, make: Callable[[Path], Path]) -> None:
     """Have ``make`` make what the cache is to have at ``path``, in a directory that it is given, unless it is there.
 
-    ``text`` says what it does. The directory is gone afterwards; what a kill leaves of it, the next attempt removes.
+    ``text`` says what it does. The directory is gone afterwards, and so is what a kill has left of another one.
     """
     with locked(path.with_suffix(".lock"), lambda: say(f"waiting for another process {text}")):
         if path.exists():
             return
-        with working(text), emptied(path.with_suffix(".making")) as place:
+        sweep(path.parent)
+        with working(text), emptied(path.with_suffix(".partial")) as place:
             made = make(place)
             with made.open("rb") as stream:
                 os.fsync(stream.fileno())

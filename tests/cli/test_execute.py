@@ -22,7 +22,7 @@ from tests.machines import MACHINES
 def scratch_of(pid: int) -> Path:
     """The directory of its disks that a command has, by what its guest was started with."""
     (guest,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    found = re.search(r"file=([^,\0]*/scratch/[^/]+)/", Path(f"/proc/{guest}/cmdline").read_text())
+    found = re.search(r"file=([^,\0]*/temporary/[^/]+)/", Path(f"/proc/{guest}/cmdline").read_text())
     assert found
     return Path(found[1])
 

@@ -202,4 +202,4 @@ def test_clean_knows_every_directory_of_the_cache() -> None:
     used = re.compile(r'cache_directory\(\)(?:\.resolve\(\))? / "([\w-]+)"')
     files = [path for part in ("foliolab", "tests/kernel", "tests/metal") for path in (REPOSITORY / part).rglob("*.py")]
     found = {name for path in files for name in used.findall(path.read_text())}
-    assert found == {*building._CACHED, "kvm", "scratch"}
+    assert found == {*building._CACHED, "kvm", "temporary"}

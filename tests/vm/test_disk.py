@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from foliolab.errors import DiskFull, UsageError
-from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
+from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from tests.machines import MACHINES
 
@@ -77,6 +77,16 @@ def test_a_file_of_stubs(config: GuestConfig, tmp_path: Path) -> None:
     with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
         assert guest.run([":read", DATA_FILE]).checked().stdout == STUBS[config.arch.name] * (2 << 20)
+
+
+def test_what_a_kill_has_left_of_another_disk_goes(tmp_path: Path) -> None:
+    def make(place: Path) -> Path:
+        (place / "disk").touch()
+        return place / "disk"
+
+    (tmp_path / "old.partial").mkdir()
+    publish(tmp_path / "new.qcow2", "making a disk", make)
+    assert {path.name for path in tmp_path.iterdir()} == {"new.qcow2", "new.lock", "old.lock"}
 
 
 def test_a_size_that_no_file_can_be_written_in(native_config: GuestConfig) -> None:

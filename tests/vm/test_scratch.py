@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.vm import scratch
-from foliolab.vm.scratch import scratch_directory, sweep
+from foliolab.files import sweep
+from foliolab.vm.scratch import scratch_directory, scratch_home
 
 _HOLD = """
 import time
@@ -29,18 +29,15 @@ def test_what_a_kill_leaves_goes_with_the_next_command(tmp_path: Path, monkeypat
         assert not place.exists()
         other.kill()
     assert (left / "disk").exists()
-    with scratch_directory():
-        assert not left.exists()
+    with scratch_directory() as place:
+        assert list(place.iterdir()) == []
+        assert [path for path in place.parent.iterdir() if path.is_dir()] == [place]
 
 
 def test_a_sweep_spares_what_is_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
-    (tmp_path / "scratch/left").mkdir(parents=True)
+    (scratch_home() / "7.partial").mkdir(parents=True)
     with scratch_directory() as place:
-        (tmp_path / "scratch/left again").mkdir()
-        sweep()
-        assert [path for path in (tmp_path / "scratch").iterdir() if path.is_dir()] == [place]
-
-
-def test_what_its_owner_removes_meanwhile_is_no_error(tmp_path: Path) -> None:
-    assert scratch._owned(tmp_path / "gone") is None
+        (scratch_home() / "8.partial").mkdir()
+        sweep(scratch_home())
+        assert [path for path in scratch_home().iterdir() if path.is_dir()] == [place]
