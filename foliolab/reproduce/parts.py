@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from foliolab.campaign.measure import measure, planned
+from foliolab.campaign.measure import measure
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
@@ -21,7 +21,7 @@ from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import say
 from foliolab.report.reads import PICTURED, READS, RECORDED, recorded_reads
 from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, shown
-from foliolab.reproduce.plan import Part, Progress, documents, measured
+from foliolab.reproduce.plan import Part, Progress, documents, measured, places_of
 from foliolab.reproduce.released import (
     Output,
     read_output,
@@ -38,16 +38,15 @@ RunLab = Callable[[Sequence[str]], str]
 
 def progress(parts: Sequence[Part], samples: Sequence[Sample], shipped: Sequence[Sample] = ()) -> list[Progress]:
     """How far the samples are with each; ``shipped`` ones only tell how long they take."""
-    steps = {part.name: planned(part.request())[0].steps for part in parts if part.experiment}
     tables = grouped((part for part in parts if part.experiment), lambda part: part.table)
+    of_tables = {table: {place for part in mine for place in places_of(part)} for table, mine in tables.items()}
     found = []
     for part in parts:
         if part.command:
             done = int(_done(part) is not None)
             found.append(Progress(part, 1, (), done, 0 if done else part.hours))
         else:
-            of_table = [step for other in tables[part.table] for step in steps[other.name]]
-            found.append(measured(part, steps[part.name], samples, shipped, of_table))
+            found.append(measured(part, places_of(part), samples, shipped, of_tables[part.table]))
     return found
 
 

@@ -2,7 +2,7 @@
 """What is behind the figures of README and docs, as release/plan.toml says it, and how far a store is with it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,11 +19,10 @@ from foliolab.device import load_devices
 from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
-from foliolab.experiment.plan import Step
 from foliolab.files import RELEASE
 from foliolab.kernel.code import code_of
 from foliolab.model.compiled import policy_hash
-from foliolab.table import Number, Place, Positive, Text, Texts, read_toml
+from foliolab.table import Number, Place, Positive, Text, Texts, Value, read_toml
 
 PLAN = RELEASE / "plan.toml"
 
@@ -121,14 +120,10 @@ def choose_parts(parts: Sequence[Part], names: Sequence[str], *, quick: bool) ->
 
 def made_by(group: Group, shown: Iterable[tuple[Cell, str]]) -> str:
     """The command that measures these cells and variants of a group of samples; empty if no part of the plan does."""
-    wanted = set(shown)
-    names = [part.name for part in load_plan() if _alike(part, group.samples[0]) and wanted & _steps(part)]
+    wanted = {(_text(cell.as_dict()), variant) for cell, variant in shown}
+    alike = (part for part in load_plan() if _alike(part, group.samples[0]))
+    names = [part.name for part in alike if any(place[:2] in wanted for place in places_of(part))]
     return f"./lab reproduce --only {','.join(names)}" if names else ""
-
-
-@cache
-def _steps(part: Part) -> set[tuple[Cell, str]]:
-    return {(step.cell, step.variant.name) for step in planned(part.request())[0].steps}
 
 
 def documents(parts: Iterable[Part]) -> list[str]:
@@ -138,6 +133,13 @@ def documents(parts: Iterable[Part]) -> list[str]:
 
 _Place = tuple[str, str, int]
 """Of a measurement in its experiment: cell, variant, repetition."""
+
+
+@cache
+def places_of(part: Part) -> frozenset[_Place]:
+    """Of what a part of the plan measures, if it is an experiment."""
+    steps = planned(part.request())[0].steps
+    return frozenset((_text(step.cell.as_dict()), step.variant.name, step.repetition) for step in steps)
 
 
 @dataclass(frozen=True)
@@ -187,14 +189,14 @@ class Progress:
 
 def measured(
     part: Part,
-    steps: Sequence[Step],
+    wanted: Set[_Place],
     samples: Iterable[Sample],
     shipped: Iterable[Sample] = (),
-    of_table: Sequence[Step] = (),
+    of_table: Set[_Place] = frozenset(),
 ) -> Progress:
-    """The progress of an experiment whose plan has these steps. ``shipped`` samples only tell how long they take.
+    """The progress of an experiment whose plan has these places. ``shipped`` samples only tell how long they take.
 
-    ``of_table`` are the steps of its table, those of other parts included.
+    ``of_table`` are the places of its table, those of other parts included.
 
     The samples are of the part's newest probe and parameters, and are done if these are its table's newest. Whether
     that is today's probe is not looked at: it is known when a measurement is asked for, by a key of all that decides.
@@ -208,8 +210,7 @@ def measured(
             return sample.kernel.hash == policy
         return sample.code == code(sample.kernel.name, sample.kernel.version, without)
 
-    wanted = {_place(step) for step in steps}
-    planned = {*wanted, *map(_place, of_table)}
+    planned = wanted | of_table
     # A change that was measured and taken back is the last in the store, but not what stands. Kernels without our code
     # cannot tell.
     table = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in planned]
@@ -235,9 +236,9 @@ def _alike(part: Part, sample: Sample) -> bool:
     return sample.backend == MODEL or sample.machine == part.machine
 
 
-def _place(step: Step) -> _Place:
-    return json.dumps(step.cell.as_dict(), sort_keys=True), step.variant.name, step.repetition
-
-
 def _place_of(sample: Sample) -> _Place:
-    return json.dumps(sample.cell, sort_keys=True), sample.variant, sample.repetition
+    return _text(sample.cell), sample.variant, sample.repetition
+
+
+def _text(cell: Mapping[str, Value]) -> str:
+    return json.dumps(cell, sort_keys=True)

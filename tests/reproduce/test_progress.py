@@ -12,9 +12,6 @@ from msgspec import structs
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
-from foliolab.experiment.cell import Cell
-from foliolab.experiment.plan import Step
-from foliolab.experiment.variants import load_variants
 from foliolab.files import KERNEL, REPOSITORY, digest_files
 from foliolab.kernel import code, module
 from foliolab.kernel.code import code_hash
@@ -26,11 +23,8 @@ from tests.samples import sample
 
 PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
 VARIANTS = ("unpatched", "adaptive")
-STEPS = [
-    Step(Cell.of({"pattern": "random"}), load_variants()[variant], repetition)
-    for variant in VARIANTS
-    for repetition in (1, 2)
-]
+CELL = '{"pattern": "random"}'
+PLACES = {(CELL, variant, repetition) for variant in VARIANTS for repetition in (1, 2)}
 MPROTECT = ("mprotect",)
 NOW = code_hash("6.12.1", without=MPROTECT)
 
@@ -43,18 +37,18 @@ def kept(variant: str, repetition: int, *, code: str = NOW, took: float = 0.0, *
 
 
 def test_nothing_is_measured() -> None:
-    found = measured(PART, STEPS, [])
+    found = measured(PART, PLACES, [])
     assert (found.done, found.steps, found.complete, found.kernel, found.hours) == (0, 4, False, None, None)
     shipped = [
         kept("adaptive", 1, took=1800),
         kept("unpatched", 1, took=900),
         kept("adaptive", 1, took=1, scale="full"),
     ]
-    assert measured(PART, STEPS, [], shipped).hours == 1.5
+    assert measured(PART, PLACES, [], shipped).hours == 1.5
 
 
 def test_all_is_measured() -> None:
-    found = measured(PART, STEPS, [kept(variant, number) for variant in VARIANTS for number in (1, 2)])
+    found = measured(PART, PLACES, [kept(variant, number) for variant in VARIANTS for number in (1, 2)])
     assert (found.done, found.complete, found.older, found.hours) == (4, True, False, 0)
     assert found.kernel == f"of-{NOW}"
     assert found.to_json()["complete"] is True
@@ -63,7 +57,7 @@ def test_all_is_measured() -> None:
 
 def test_what_was_measured_with_other_code_counts_for_nothing_but_the_price() -> None:
     older = [kept(variant, number, code="older", took=1800) for variant in VARIANTS for number in (1, 2)]
-    found = measured(PART, STEPS, older)
+    found = measured(PART, PLACES, older)
     assert (found.done, found.hours) == (2, 1.0)  # the unpatched kernel has none of our code
     assert len(found.samples) == 4
     assert found.older
@@ -71,15 +65,14 @@ def test_what_was_measured_with_other_code_counts_for_nothing_but_the_price() ->
 
 @pytest.mark.parametrize(("code", "older"), [(module.code_hash(), False), ("older", True), ("", True)])
 def test_the_module_goes_by_its_sources(code: str, older: bool) -> None:
-    steps = [Step(Cell.of({"pattern": "random"}), load_variants()["module"], 1)]
     made = sample(1, variant="module", named="image:debian:6.12+module")
-    assert measured(PART, steps, [replace(made, code=code)]).older is older
+    assert measured(PART, {(CELL, "module", 1)}, [replace(made, code=code)]).older is older
 
 
 def test_what_was_measured_of_a_change_that_was_taken_back_does_not_hide_what_stands() -> None:
     present = [kept(variant, number) for variant in VARIANTS for number in (1, 2)]
     tried = [kept(variant, number, code="tried", workload="tried") for variant in VARIANTS for number in (1, 2)]
-    found = measured(PART, STEPS, [*present, *tried])
+    found = measured(PART, PLACES, [*present, *tried])
     assert found.complete
     assert found.kernel == f"of-{NOW}"
 
@@ -88,7 +81,7 @@ def test_what_was_measured_of_a_change_that_was_taken_back_does_not_hide_what_st
     "change", [{"scale": "full"}, {"arch": "arm64"}, {"experiment": "other"}, {"backend": "model"}, {"device": "hdd"}]
 )
 def test_what_is_of_another_place_counts_for_nothing(change: dict[str, Any]) -> None:
-    assert measured(PART, STEPS, [kept("unpatched", 1, **change)]).done == 0
+    assert measured(PART, PLACES, [kept("unpatched", 1, **change)]).done == 0
 
 
 def test_a_timed_disk_and_another_are_shipped_beside_each_other() -> None:
@@ -99,14 +92,14 @@ def test_a_timed_disk_and_another_are_shipped_beside_each_other() -> None:
         for variant in VARIANTS
         for number in (1, 2)
     ]
-    found = [measured(part, STEPS, samples) for part in parts]
+    found = [measured(part, PLACES, samples) for part in parts]
     assert all(each.complete for each in found)
     assert [{sample.device for sample in each.samples} for each in found] == [{""}, {"nvme"}, {"hdd"}]
     assert len(released_anew(found, found)) == len(samples)
 
 
 def test_what_failed_is_measured_again() -> None:
-    assert measured(PART, STEPS, [kept("unpatched", 1, outcome="lost-host")]).done == 0
+    assert measured(PART, PLACES, [kept("unpatched", 1, outcome="lost-host")]).done == 0
 
 
 def test_the_model_goes_by_its_policy() -> None:
@@ -116,7 +109,7 @@ def test_the_model_goes_by_its_policy() -> None:
         sample(1, variant="adaptive", repetition=number, kernel=hash_, backend="model")
         for number, hash_ in ((1, current), (2, "old"))
     ]
-    assert measured(part, STEPS, samples).done == 1
+    assert measured(part, PLACES, samples).done == 1
 
 
 def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
@@ -162,7 +155,7 @@ def test_what_cannot_affect_an_experiment_leaves_its_samples_fresh(
         assert line in text
         file.write_text(text.replace(line, f"{line} changed", 1))
         narrow = code_hash("6.12.1", kernel, MPROTECT)
-        found = measured(PART, STEPS, [kept("adaptive", 1)])
+        found = measured(PART, PLACES, [kept("adaptive", 1)])
         return code_hash("6.12.1", kernel), narrow, not found.older
 
     whole = code_hash("6.12.1")
@@ -190,8 +183,8 @@ def test_a_part_is_shipped_as_a_whole() -> None:
     before = [kept(variant, number, code="older") for variant in VARIANTS for number in (1, 2)]
 
     def shipped(here: list[Sample], before: list[Sample]) -> set[str]:
-        found = released_anew([measured(PART, STEPS, here)], [measured(PART, STEPS, before)])
-        assert len(found) in (0, len(STEPS))
+        found = released_anew([measured(PART, PLACES, here)], [measured(PART, PLACES, before)])
+        assert len(found) in (0, len(PLACES))
         return {sample.key for sample in found}
 
     assert shipped(whole, before) == {sample.key for sample in whole}
@@ -201,7 +194,7 @@ def test_a_part_is_shipped_as_a_whole() -> None:
 
 def test_parts_of_a_table_are_shipped_together() -> None:
     ours, theirs = structs.replace(PART, name="ours"), structs.replace(PART, name="theirs")
-    of_ours, of_theirs = ([step for step in STEPS if step.variant.name == variant] for variant in reversed(VARIANTS))
+    of_ours, of_theirs = ({place for place in PLACES if place[1] == variant} for variant in reversed(VARIANTS))
 
     def shipped(samples: list[Sample], before: list[Sample]) -> set[str]:
         here, old = (
@@ -237,8 +230,8 @@ def test_seconds_of_two_hosts_are_not_shipped_as_one(tmp_path: Path, backend: st
         [kept(variant, number, backend=backend, host=host) for variant in VARIANTS for number in (1, 2)]
         for host in ("ours", "theirs")
     )
-    assert measured(PART, STEPS, [*ours, theirs[-1]]).complete is mixed
-    parts = [measured(PART, STEPS, samples) for samples in (ours, theirs)]
+    assert measured(PART, PLACES, [*ours, theirs[-1]]).complete is mixed
+    parts = [measured(PART, PLACES, samples) for samples in (ours, theirs)]
     file = tmp_path / "samples.xz"
     write_released(released_anew(parts, parts), file)
     assert {sample.host for sample in read_released(file)} == ({""} if mixed else {"ours", "theirs"})
