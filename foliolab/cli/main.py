@@ -59,10 +59,11 @@ _RENAMED = {
     "bisect": "'git bisect run' with 'compare', as docs/user-guide.md shows",
     "kernel export": "'git am' with a mailbox of release/",
     "kernel config": "the file 'config' in the kernel's directory below ~/.cache/foliolab/kernels",
+    "trace record --live": "'record'",
     "trace info": "'head --lines=2' of the trace, which begins with JSON",
     "kernel list": "the files 'kernel.json' below ~/.cache/foliolab/kernels",
 }
-"""Commands of earlier versions, and what does their work."""
+"""How commands of earlier versions begin, and what does their work."""
 _OF_ITSELF = ("--version", "--manual", "--completion")
 """What it tells of itself: its version, a manual page for man, and a script for bash."""
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
@@ -99,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
 
         print(getattr(described, argv[0].lstrip("-"))(), end="")
         return 0
-    for called in (argv[0], " ".join(argv[:2])):
+    for called in (" ".join(argv[:words]) for words in (1, 2, 3)):
         if called in _RENAMED:
             print(f"lab: '{called}' is now {_RENAMED[called]}.", file=sys.stderr)
             return 2
