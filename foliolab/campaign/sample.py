@@ -81,8 +81,8 @@ class Sample:
     host: str = ""
     """Which machine executed it, or found that it does not apply; empty in samples of before there were several."""
     code: str = ""
-    """Hash of our code in the kernel, as far as the experiment depends on it, by foliolab.kernel.code; empty for kernels
-    without it."""
+    """Hash of our code in the kernel, as far as the experiment depends on it, by foliolab.kernel.code; empty for
+    kernels without it."""
     made_with: str = ""
     """Kind of host, QEMU and compiler, in words."""
     took: float = 0.0

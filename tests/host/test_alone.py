@@ -87,7 +87,8 @@ def test_windows_are_set_and_put_back_by_every_python(tools: Tools, quiet_disk: 
 
 def test_a_disk_is_measured_by_every_python(tools: Tools, quiet_disk: Path) -> None:
     found = json.loads(tools.run("probe", str(quiet_disk / "file"), "--seconds", "0.3", "--json"))
-    assert found["request_us"] > 0
+    assert found["request_us"] >= 0 and found["page_us"] >= 0, "a busy disk can give either as nothing"
+    assert found["request_us"] + found["page_us"] > 0
     assert found["request_kb"] >= 1
 
 
