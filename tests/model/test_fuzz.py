@@ -77,8 +77,8 @@ BREAKAGES = {
         "patience is out of bounds",
     ),
     "reading on has no limit": (
-        "answer->size = min(2UL * read->size, most_at_once(mark));",
-        "answer->size = 2UL * read->size;",
+        "unsigned long size = min(2UL * read->size, most_at_once(mark));",
+        "unsigned long size = 2UL * read->size;",
         "larger than the limit",
     ),
     "a forgotten read is not there": (

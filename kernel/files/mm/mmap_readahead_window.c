@@ -8,9 +8,9 @@
  *
  *                miss                                      mark
  *                 |                                          |
- *     goes on from a recent read?  -- yes --> stream     of a stream, or of a
- *                 | no                        window     single miss that was
- *     comes behind a used run?     -- yes --> doubles    forgotten?
+ *     goes on from a recent read?  -- yes --> stream     of a stream, or of a single
+ *                 | no                        window     miss, where that pays or the
+ *     comes behind a used run?     -- yes --> doubles    read was forgotten?
  *                 | no                          |            |
  *     its region fills up, and                  |        stream reads on
  *     memory can hold all such?    -- yes --> region: the aligned block
@@ -297,6 +297,18 @@ static void learn_used(const struct mmap_readahead_state *state,
 	side->quiet = 0;
 }
 
+/* A read is forgotten: what does it tell? */
+static void forget(struct mmap_readahead_state *state, const struct mmap_readahead_miss *miss,
+		   const struct mmap_readahead_read *read)
+{
+	if (read->size && read->kind == MMAP_READAHEAD_SINGLE) {
+		learn_used(state, miss, read, read->end, &state->ahead);
+		learn_used(state, miss, read, read->start, &state->behind);
+	} else if (read->mark_met) {
+		state->ahead.continued = moved_share(state->ahead.continued, false);
+	}
+}
+
 /* What a single miss reads beside its own page: as much as has paid. */
 static void answer_single(struct mmap_readahead_state *state,
 			  const struct mmap_readahead_miss *miss,
@@ -447,19 +459,19 @@ static bool fills(struct mmap_readahead_state *state, const struct mmap_readahea
 
 /* A miss goes on from a read, in the direction that answer->kind has. */
 static void go_on(struct mmap_readahead_state *state, const struct mmap_readahead_miss *miss,
-		  const struct mmap_readahead_read *read, struct mmap_readahead_answer *answer)
+		  struct mmap_readahead_read *read, struct mmap_readahead_answer *answer)
 {
 	bool forward = answer->kind == MMAP_READAHEAD_FORWARD;
 	struct mmap_readahead_side *side = forward ? &state->ahead : &state->behind;
 	unsigned long gap = (forward ? miss->index - read->end : read->start - miss->index) - 1;
 	unsigned long size = 2UL * read->size;
 
-	if (read->kind == MMAP_READAHEAD_SINGLE) {
-		/* After a gap it may be chance. */
+	/* After a gap it may be chance. */
+	if (read->kind == MMAP_READAHEAD_SINGLE)
 		size = side->order || gap ? 1UL << side->order : 2;
-		if (gap < read->size)
-			learn_continued(state, miss, side);
-	}
+	if ((read->kind == MMAP_READAHEAD_SINGLE || read->mark_met) && gap < read->size)
+		learn_continued(state, miss, side);
+	read->gaps = gap;
 	answer_stream(miss, size, gap, answer);
 }
 
@@ -503,7 +515,6 @@ static void finish(struct mmap_readahead_state *state, const struct mmap_readahe
 	read->size = answer->size;
 	read->order = answer->order;
 	read->pending = answer->size > 1;
-	read->mark_met = false;
 }
 
 bool mmap_readahead_settled(struct mmap_readahead_state *state,
@@ -548,16 +559,14 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 	} else {
 		read = &state->reads[state->next];
 		state->next = (state->next + 1) % MMAP_READAHEAD_READS;
-		if (read->size && read->kind == MMAP_READAHEAD_SINGLE) {
-			learn_used(state, miss, read, read->end, &state->ahead);
-			learn_used(state, miss, read, read->start, &state->behind);
-		}
+		forget(state, miss, read);
 		answer_other(state, miss, answer);
 		*read = (struct mmap_readahead_read) { .start = miss->index, .end = miss->index };
 	}
 	finish(state, miss, read, answer);
 	read->start = min(read->start, answer->start);
 	read->kind = answer->kind;
+	read->mark_met = false;
 }
 
 /* The read that a mark is in, rather one of a stream whose last window holds it; or NULL. */
@@ -599,6 +608,42 @@ static bool recall(struct mmap_readahead_state *state, const struct mmap_readahe
 	return true;
 }
 
+/*
+ * Is there a stream to go on at the mark? A single miss becomes one if the file's misses were
+ * continued often enough for that to pay, and at the beginning of the file.
+ */
+static bool heeds_mark(const struct mmap_readahead_state *state,
+		       const struct mmap_readahead_miss *mark,
+		       const struct mmap_readahead_read *read)
+{
+	if (read->kind != MMAP_READAHEAD_SINGLE)
+		return read->kind == MMAP_READAHEAD_FORWARD &&
+		       read->end - mark->index < read->size;
+	return !read->index ||
+	       pays(state->ahead.continued, 2UL * read->size, mark->request_pages);
+}
+
+/*
+ * Go on behind a read, twice as far. Whether a single miss was continued is known at the next mark.
+ *
+ * A fault maps a block but for the page with the mark. Who leaves no pages out has no fault for
+ * that alone where a block begins, and large folios do: at a multiple of half a window.
+ */
+static void read_on(struct mmap_readahead_state *state, const struct mmap_readahead_miss *mark,
+		    struct mmap_readahead_read *read, struct mmap_readahead_answer *answer)
+{
+	unsigned long size = min(2UL * read->size, most_at_once(mark));
+
+	answer->start = read->end + 1;
+	if (!read->gaps)
+		size -= (answer->start + size) % (((1UL << ilog2(size)) + 1) / 2);
+	answer->size = size;
+	if (read->kind == MMAP_READAHEAD_FORWARD && read->mark_met)
+		learn_continued(state, mark, &state->ahead);
+	read->mark_met = read->kind == MMAP_READAHEAD_SINGLE;
+	read->kind = MMAP_READAHEAD_FORWARD;
+}
+
 bool mmap_readahead_mark(struct mmap_readahead_state *state,
 			 const struct mmap_readahead_miss *mark,
 			 struct mmap_readahead_answer *answer)
@@ -612,11 +657,10 @@ bool mmap_readahead_mark(struct mmap_readahead_state *state,
 	if (!read) {
 		if (!recall(state, mark, answer))
 			return false;
+	} else if (heeds_mark(state, mark, read)) {
+		read_on(state, mark, read, answer);
 	} else if (read->kind == MMAP_READAHEAD_SINGLE) {
 		read->mark_met = true;
-	} else if (read->kind == MMAP_READAHEAD_FORWARD && read->end - mark->index < read->size) {
-		answer->start = read->end + 1;
-		answer->size = min(2UL * read->size, most_at_once(mark));
 	}
 	if (!answer->size || answer->start >= mark->file_pages) {
 		answer->size = 0;

@@ -32,8 +32,10 @@ enum mmap_readahead_kind {
  * @size: pages of the last one, 0 if there was none
  * @kind: &enum mmap_readahead_kind of the last one
  * @pending: whether pages of it may not be in the page cache yet
+ * @mark_met: whether somebody came to the mark of a single miss; of a stream that went on there,
+ *	that nobody has come to its next mark yet
+ * @gaps: whether a stream left pages out before its last miss
  * @order: folio size that it asked for
- * @mark_met: whether somebody came to the mark of a single miss
  */
 struct mmap_readahead_read {
 	unsigned long index;
@@ -41,9 +43,10 @@ struct mmap_readahead_read {
 	unsigned long end;
 	unsigned int size;
 	unsigned char kind;
-	bool pending;
+	bool pending : 1;
+	bool mark_met : 1;
+	bool gaps : 1;
 	unsigned char order;
-	bool mark_met;
 };
 
 /**
@@ -197,9 +200,11 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
  * @answer: set to a read of no pages if there is nothing to read
  *
  * A stream has a mark in its last read, and goes on there. A single miss leaves one as well, in
- * the middle of what it reads ahead. As long as that read is remembered, the mark tells nothing
- * that the next miss does not. Once it is forgotten, because more streams share the file than
- * are remembered, the mark proves that what was read ahead is used.
+ * the middle of what it reads ahead. A stream begins there if the file's single misses were
+ * continued often enough for that to pay, and at the beginning of a file. Else the mark tells
+ * nothing that the next miss does not, as long as that read is remembered. Once it is forgotten,
+ * because more streams share the file than are remembered, the mark proves that what was read
+ * ahead is used.
  *
  * Return: false if single misses leave no marks, or read ahead only what is free, and no used run
  * is before this one. Then it is of somebody who read() the file, or tells nothing.

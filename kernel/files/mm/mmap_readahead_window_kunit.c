@@ -296,9 +296,11 @@ struct window_case {
 	/* If not 0: facts. */
 	unsigned int max, request, shift, evicted;
 	unsigned long memory, file;
-	/* If not 0: pages that single misses read ahead, with their own. */
-	unsigned int ahead;
+	/* If not 0: pages that single misses read ahead, with their own; how often that continued. */
+	unsigned int ahead, continued;
 	bool under_way;
+	/* The stream left pages out. */
+	bool gaps;
 	/* A mark: what stock reads is to be read; it tells that misses were continued. */
 	bool stock, learns;
 };
@@ -317,6 +319,7 @@ static struct fake_file *file_of_case(struct kunit *test,
 	file->facts.file_pages = param->file ?: FAKE_PAGES;
 	if (param->ahead)
 		file->state.ahead.order = ilog2(param->ahead);
+	file->state.ahead.continued = param->continued;
 	fake_set(file, param->pages.end - param->pages.nr, param->pages.nr,
 		 param->pages.page);
 	return file;
@@ -488,28 +491,29 @@ static void test_goes_on(struct kunit *test)
 
 /* The pages of the read, the miss, a page that was used, and what is read. */
 static const struct window_case stream_cases[] = {
-	{ "twice as much", { 4008, 4008, 4023, 16, FORWARD }, 4024, { },
+	{ "twice as much", { 4008, 4008, 4023, 16, FORWARD, .mark_met = true, .gaps = true }, 4024, { },
 	  { FORWARD, 4024, 32, 16 } },
 	{ "up to the limit", { 4600, 4008, 4607, 600, FORWARD }, 4608, { },
 	  { FORWARD, 4608, 1024, 512 } },
 	{ "with the gap", { 4008, 4008, 4023, 16, FORWARD }, 4029, { },
-	  { FORWARD, 4024, 37, 16 } },
+	  { FORWARD, 4024, 37, 16 }, .gaps = true },
 	{ "a gap that is smaller", { 4008, 4008, 4009, 2, FORWARD }, 4013, { },
-	  { FORWARD, 4010, 7, 2 } },
-	{ "as large a gap", { 4008, 4008, 4009, 2, FORWARD }, 4014, { }, { FORWARD, 4014, 4, 2 } },
+	  { FORWARD, 4010, 7, 2 }, .gaps = true },
+	{ "as large a gap", { 4008, 4008, 4009, 2, FORWARD }, 4014, { },
+	  { FORWARD, 4014, 4, 2 }, .gaps = true },
 	{ "a gap that fits", { 4023, 4008, 4023, 16, FORWARD }, 4029, { },
-	  { FORWARD, 4024, 37, 16 }, .max = 37 },
+	  { FORWARD, 4024, 37, 16 }, .gaps = true, .max = 37 },
 	{ "a gap that does not fit", { 4023, 4008, 4023, 16, FORWARD }, 4029, { },
-	  { FORWARD, 4029, 32, 16 }, .max = 36 },
+	  { FORWARD, 4029, 32, 16 }, .gaps = true, .max = 36 },
 	{ "behind a page that was read alone", { 4008, 4008, 4008, 1, FORWARD }, 4009,
 	  { }, { FORWARD, 4009, 2, 1 } },
 	{ "backward", { 4008, 4008, 4023, 16, BACKWARD }, 4007, { }, { BACKWARD, 3976, 32 } },
 	{ "backward, up to the limit", { 4008, 4008, 4607, 600, BACKWARD }, 4007, { },
 	  { BACKWARD, 2984, 1024 } },
 	{ "backward, with the gap", { 4008, 4008, 4023, 16, BACKWARD }, 4002, { },
-	  { BACKWARD, 3971, 37 } },
+	  { BACKWARD, 3971, 37 }, .gaps = true },
 	{ "backward, a larger gap", { 4008, 4008, 4009, 2, BACKWARD }, 4002, { },
-	  { BACKWARD, 3999, 4 } },
+	  { BACKWARD, 3999, 4 }, .gaps = true },
 	{ "backward, before a page", { 4008, 4008, 4008, 1, BACKWARD }, 4007, { },
 	  { BACKWARD, 4006, 2 } },
 	{ "backward to the beginning", { 10, 10, 25, 16, BACKWARD }, 9, { },
@@ -615,6 +619,8 @@ static void test_stream(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, read->size, param->answer.size);
 	KUNIT_EXPECT_EQ(test, read->kind, param->answer.kind);
 	KUNIT_EXPECT_EQ(test, read->pending, param->answer.size > 1);
+	KUNIT_EXPECT_EQ(test, read->gaps, param->gaps);
+	KUNIT_EXPECT_FALSE(test, read->mark_met);
 }
 
 /* An answer is under way until it was submitted, or forgotten. */
@@ -688,12 +694,14 @@ static void test_forward(struct kunit *test)
 		end = file->answer.start + size - 1;
 		/* The first one may read behind as well. */
 		size = end + 1 - max(file->answer.start, first);
+		/* What ends at multiples of half its size has become less than half shorter. */
 		if (end < last)
-			KUNIT_EXPECT_GE(test, size, before);
+			KUNIT_EXPECT_GT(test, 2 * size, before);
 		before = max(before, size);
 	}
 	KUNIT_EXPECT_EQ(test, end, last);
-	KUNIT_EXPECT_EQ(test, before, param->max);
+	KUNIT_EXPECT_EQ(test, before,
+			ALIGN_DOWN(param->max, max_t(unsigned int, BIT(ilog2(param->max)) / 2, 1)));
 	for (page = first; page <= last; page++)
 		KUNIT_EXPECT_TRUE(test, fake_cached(file, page));
 	/* A window of one page has no room for a mark. */
@@ -1277,25 +1285,42 @@ static void test_settled(struct kunit *test)
 
 /* Marks of the last window of a stream, of others, and of what was forgotten. */
 static const struct window_case mark_cases[] = {
-	{ "a small one doubles", { 4000, 4000, 4030, 31, FORWARD }, 4000, { },
+	{ "a small one doubles", { 4000, 4000, 4031, 16, FORWARD }, 4016, { },
+	  { FORWARD, 4032, 32, 32 } },
+	{ "up to a multiple of half of it", { 4000, 4000, 4030, 16, FORWARD }, 4015, { },
+	  { FORWARD, 4031, 17, 17 } },
+	{ "of 62 pages, of half of 32", { 4000, 4000, 4030, 31, FORWARD }, 4000, { },
+	  { FORWARD, 4031, 49, 49 } },
+	{ "of two pages, of one", { 4000, 4000, 4000, 1, FORWARD }, 4000, { },
+	  { FORWARD, 4001, 2, 2 } },
+	{ "all of it, with gaps", { 4000, 4000, 4030, 31, FORWARD, .gaps = true }, 4000, { },
 	  { FORWARD, 4031, 62, 62 } },
 	{ "one of a request's worth as well", { 4000, 4000, 4031, 32, FORWARD },
 	  4000, { }, { FORWARD, 4032, 64, 64 } },
-	{ "up to the limit", { 4000, 4000, 4999, 1000, FORWARD }, 4000, { },
-	  { FORWARD, 5000, 1024, 1024 } },
-	{ "no less where pages are evicted", { 4000, 4000, 4999, 1000, FORWARD }, 4000,
-	  { }, { FORWARD, 5000, 1024, 1024 }, .evicted = 33 },
-	{ "on the last page", { 4000, 4000, 4063, 64, FORWARD }, 4063, { },
-	  { FORWARD, 4064, 128, 128 } },
-	{ "on the first page of the last window", { 4000, 4000, 4255, 64, FORWARD },
-	  4192, { }, { FORWARD, 4256, 128, 128 } },
-	{ "of the window before it", { 4000, 4000, 4255, 64, FORWARD }, 4191,
-	  { 192, 4192, USED }, { } },
+	{ "up to the limit", { 4200, 4000, 5119, 1000, FORWARD }, 4200, { },
+	  { FORWARD, 5120, 1024, 1024 } },
+	{ "no less where pages are evicted", { 4200, 4000, 5119, 1000, FORWARD }, 4200,
+	  { }, { FORWARD, 5120, 1024, 1024 }, .evicted = 33 },
+	{ "on the last page", { 4032, 4032, 4095, 64, FORWARD }, 4095, { },
+	  { FORWARD, 4096, 128, 128 } },
+	{ "on the first page of the last window", { 4032, 4032, 4287, 64, FORWARD },
+	  4224, { }, { FORWARD, 4288, 128, 128 } },
+	{ "of the window before it", { 4032, 4032, 4287, 64, FORWARD }, 4223,
+	  { 192, 4224, USED }, { } },
 	{ "to the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { },
 	  { FORWARD, 4064, 5, 5 }, .file = 4069 },
 	{ "at the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { }, { },
 	  .file = 4064 },
 	{ "in a single read", { 4000, 4000, 4063, 64, SINGLE }, 4031, { 100, 4032, USED }, { } },
+	{ "where 128 pages more just pay not", { 4000, 4000, 4063, 64, SINGLE }, 4031, { }, { },
+	  .continued = 203 },
+	{ "where they do", { 4000, 4000, 4063, 64, SINGLE }, 4031, { },
+	  { FORWARD, 4064, 96, 96 }, .continued = 204 },
+	{ "of the first page of the file", { 0, 0, 15, 16, SINGLE }, 9, { },
+	  { FORWARD, 16, 32, 32 } },
+	{ "behind which an unsure stream goes on",
+	  { 4000, 4000, 4063, 32, FORWARD, .mark_met = true }, 4032, { },
+	  { FORWARD, 4064, 64, 64 }, .learns = true },
 	{ "on the first page of a single read", { 4000, 4000, 4063, 64, SINGLE }, 4000,
 	  { 100, 4001, USED }, { } },
 	{ "on the last page of a single read", { 4000, 4000, 4063, 64, SINGLE }, 4063,
@@ -1308,8 +1333,8 @@ static const struct window_case mark_cases[] = {
 	{ "not used in a single read", { 4000, 4000, 4063, 64, SINGLE }, 4031, { }, { } },
 	{ "forgotten, and as much as single misses read is still there", { }, 4000,
 	  { 17, 4017, CACHED }, { }, .ahead = 16 },
-	{ "not used in a stream", { 4000, 4000, 4063, 64, FORWARD }, 4031,
-	  { }, { FORWARD, 4064, 128, 128 } },
+	{ "not used in a stream", { 4032, 4032, 4095, 64, FORWARD }, 4063,
+	  { }, { FORWARD, 4096, 128, 128 } },
 
 	/* As much as is used before it, but no less than single misses read. */
 	{ "forgotten", { }, 4000, { 1000, 4001, USED }, { FORWARD, 4001, 32, 32 },
@@ -1371,8 +1396,9 @@ static void test_mark(struct kunit *test)
 	if (param->learns)
 		learn_continued(&after, &file->facts, &after.ahead);
 	after.reads[0].mark_met = param->read.size && param->read.kind == SINGLE;
-	/* A stream went on. */
-	if (!param->learns && param->read.kind == FORWARD && param->answer.size) {
+	/* A stream went on, or a single miss became one that is not sure. */
+	if (param->answer.size && param->answer.start == param->read.end + 1) {
+		after.reads[0].kind = FORWARD;
 		after.reads[0].index = param->miss;
 		after.reads[0].size = param->answer.size;
 		after.reads[0].order = ilog2(param->answer.size);
@@ -1419,6 +1445,61 @@ static void test_single_mark(struct kunit *test)
 	KUNIT_EXPECT_GT(test, ahead->continued, 0);
 	/* The next one is where that begins. */
 	KUNIT_EXPECT_TRUE(test, test_bit(10016, file->marked));
+}
+
+/*
+ * A read that went on at the mark of a single miss is a stream. What single misses learn of it is
+ * what they would have learnt without: it was continued if its next mark is met, or the miss
+ * behind it, and else not.
+ */
+static void test_heeded_mark(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	const struct mmap_readahead_side *ahead = &file->state.ahead;
+	unsigned int n, continued;
+
+	for (n = 0; n < 3; n++) {
+		fake_touch(file, 4096 + 1024 * n);
+		file->state.ahead.continued = 200;
+		fake_mark(file, 4105 + 1024 * n);
+		expect_read(file, FORWARD, 4112 + 1024 * n, 32, 32);
+		KUNIT_EXPECT_EQ(test, ahead->continued, 200);
+	}
+	fake_mark(file, 4112);
+	continued = moved_share(200, true);
+	KUNIT_EXPECT_EQ(test, ahead->continued, continued);
+	/* The next mark is one of a stream as any other. */
+	fake_mark(file, file->answer.start);
+	KUNIT_EXPECT_EQ(test, ahead->continued, continued);
+	/* The pages came too late, or were evicted meanwhile. */
+	fake_set(file, file->state.reads[1].end, 1, USED);
+	fake_miss(file, file->state.reads[1].end + 1);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, FORWARD);
+	continued = moved_share(continued, true);
+	KUNIT_EXPECT_EQ(test, ahead->continued, continued);
+	/* Nobody came to the third, which is known once it is forgotten. */
+	file->state.next = 2;
+	fake_miss(file, 20000);
+	KUNIT_EXPECT_EQ(test, ahead->continued, moved_share(continued, false));
+}
+
+/* A fault for each block, and none for marks alone, from wherever a stream begins in order. */
+static void test_faults_of_marks(struct kunit *test)
+{
+	unsigned long first, page;
+	struct fake_file *file;
+	bool fault;
+
+	for (first = 4096; first < 4096 + FAKE_BLOCK; first++) {
+		file = fake_file(test, 32, 32);
+		for (page = first; page < first + 1024; page++) {
+			fault = file->pages[page] != USED;
+			fake_touch(file, page);
+			if (page > first + 128)
+				KUNIT_EXPECT_EQ(test, fault, page % FAKE_BLOCK == 0);
+		}
+		KUNIT_EXPECT_LE(test, file->misses, 2);
+	}
 }
 
 /* Nor does it while the file is about to begin anew, and it is nobody else's. */
@@ -1615,6 +1696,8 @@ static struct kunit_case mmap_readahead_window_cases[] = {
 	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
 	KUNIT_CASE(test_mark_unknown),
 	KUNIT_CASE(test_single_mark),
+	KUNIT_CASE(test_heeded_mark),
+	KUNIT_CASE(test_faults_of_marks),
 	KUNIT_CASE(test_mark_before_a_beginning),
 	KUNIT_CASE(test_streams),
 	KUNIT_CASE(test_again),
