@@ -296,7 +296,7 @@ struct window_case {
 	/* If not 0: facts. */
 	unsigned int max, request, shift, evicted;
 	unsigned long memory, file;
-	/* If not 0: pages that single misses read ahead, with their own; how often that continued. */
+	/* If not 0: what single misses read ahead, with their own page; how often they go on. */
 	unsigned int ahead, continued;
 	bool under_way;
 	/* The stream left pages out. */
@@ -491,8 +491,8 @@ static void test_goes_on(struct kunit *test)
 
 /* The pages of the read, the miss, a page that was used, and what is read. */
 static const struct window_case stream_cases[] = {
-	{ "twice as much", { 4008, 4008, 4023, 16, FORWARD, .mark_met = true, .gaps = true }, 4024, { },
-	  { FORWARD, 4024, 32, 16 } },
+	{ "twice as much", { 4008, 4008, 4023, 16, FORWARD, .mark_met = true, .gaps = true },
+	  4024, { }, { FORWARD, 4024, 32, 16 } },
 	{ "up to the limit", { 4600, 4008, 4607, 600, FORWARD }, 4608, { },
 	  { FORWARD, 4608, 1024, 512 } },
 	{ "with the gap", { 4008, 4008, 4023, 16, FORWARD }, 4029, { },
