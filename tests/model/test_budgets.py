@@ -20,7 +20,7 @@ from foliolab.simulate.ablation import count_lines
 from foliolab.simulate.runs import run
 from foliolab.simulate.suite import load_suite
 
-MOST_LINES = 456
+MOST_LINES = 462
 """Of code: no comments, blank lines, definitions of types, or lines of the preprocessor."""
 MOST_CONSTANTS = 8
 MOST_BYTES = 384

@@ -304,7 +304,7 @@ static void forget(struct mmap_readahead_state *state, const struct mmap_readahe
 	if (read->size && read->kind == MMAP_READAHEAD_SINGLE) {
 		learn_used(state, miss, read, read->end, &state->ahead);
 		learn_used(state, miss, read, read->start, &state->behind);
-	} else if (read->mark_met) {
+	} else if (read->unsure && read->end + 1 < miss->file_pages) {
 		state->ahead.continued = moved_share(state->ahead.continued, false);
 	}
 }
@@ -469,7 +469,7 @@ static void go_on(struct mmap_readahead_state *state, const struct mmap_readahea
 	/* After a gap it may be chance. */
 	if (read->kind == MMAP_READAHEAD_SINGLE)
 		size = side->order || gap ? 1UL << side->order : 2;
-	if ((read->kind == MMAP_READAHEAD_SINGLE || read->mark_met) && gap < read->size)
+	if ((read->kind == MMAP_READAHEAD_SINGLE || read->unsure) && gap < read->size)
 		learn_continued(state, miss, side);
 	read->gaps = gap;
 	answer_stream(miss, size, gap, answer);
@@ -567,6 +567,7 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 	read->start = min(read->start, answer->start);
 	read->kind = answer->kind;
 	read->mark_met = false;
+	read->unsure = false;
 }
 
 /* The read that a mark is in, rather one of a stream whose last window holds it; or NULL. */
@@ -609,38 +610,45 @@ static bool recall(struct mmap_readahead_state *state, const struct mmap_readahe
 }
 
 /*
- * Is there a stream to go on at the mark? A single miss becomes one if the file's misses were
- * continued often enough for that to pay, and at the beginning of the file.
+ * Is there a stream to go on at the mark? A single miss becomes one at the beginning of the file,
+ * and where most misses were continued, often enough for as many pages to pay.
  */
 static bool heeds_mark(const struct mmap_readahead_state *state,
 		       const struct mmap_readahead_miss *mark,
 		       const struct mmap_readahead_read *read)
 {
+	if (read->end + 1 >= mark->file_pages)
+		return false;
 	if (read->kind != MMAP_READAHEAD_SINGLE)
 		return read->kind == MMAP_READAHEAD_FORWARD &&
 		       read->end - mark->index < read->size;
 	return !read->index ||
-	       pays(state->ahead.continued, 2UL * read->size, mark->request_pages);
+	       (state->ahead.continued > ALL / 2 &&
+		pays(state->ahead.continued, read->size, mark->request_pages));
 }
 
 /*
- * Go on behind a read, twice as far. Whether a single miss was continued is known at the next mark.
+ * Go on behind a read: as far again if it is that of a single miss, which will have been continued
+ * if somebody comes to the next mark, else twice as far.
  *
- * A fault maps a block but for the page with the mark. Who leaves no pages out has no fault for
- * that alone where a block begins, and large folios do: at a multiple of half a window.
+ * The first fault in a block maps all of it but a page with a mark, which then costs a fault of
+ * its own, unless the block begins with it. So where no pages are left out, a window ends where a
+ * block does, but at a multiple of half its size if that is smaller.
  */
 static void read_on(struct mmap_readahead_state *state, const struct mmap_readahead_miss *mark,
 		    struct mmap_readahead_read *read, struct mmap_readahead_answer *answer)
 {
-	unsigned long size = min(2UL * read->size, most_at_once(mark));
+	bool single = read->kind == MMAP_READAHEAD_SINGLE;
+	unsigned long size = min((single ? 1UL : 2UL) * read->size, most_at_once(mark));
 
 	answer->start = read->end + 1;
 	if (!read->gaps)
-		size -= (answer->start + size) % (((1UL << ilog2(size)) + 1) / 2);
+		size -= (answer->start + size) % min(1UL << mark->block_shift,
+						     DIV_ROUND_UP(1UL << ilog2(size), 2));
 	answer->size = size;
-	if (read->kind == MMAP_READAHEAD_FORWARD && read->mark_met)
+	if (read->unsure)
 		learn_continued(state, mark, &state->ahead);
-	read->mark_met = read->kind == MMAP_READAHEAD_SINGLE;
+	read->unsure = single;
 	read->kind = MMAP_READAHEAD_FORWARD;
 }
 

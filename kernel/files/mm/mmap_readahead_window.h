@@ -32,8 +32,8 @@ enum mmap_readahead_kind {
  * @size: pages of the last one, 0 if there was none
  * @kind: &enum mmap_readahead_kind of the last one
  * @pending: whether pages of it may not be in the page cache yet
- * @mark_met: whether somebody came to the mark of a single miss; of a stream that went on there,
- *	that nobody has come to its next mark yet
+ * @mark_met: whether somebody came to the mark of a single miss
+ * @unsure: whether it is a stream that began at such a mark, and nobody has come to its next one
  * @gaps: whether a stream left pages out before its last miss
  * @order: folio size that it asked for
  */
@@ -45,6 +45,7 @@ struct mmap_readahead_read {
 	unsigned char kind;
 	bool pending : 1;
 	bool mark_met : 1;
+	bool unsure : 1;
 	bool gaps : 1;
 	unsigned char order;
 };

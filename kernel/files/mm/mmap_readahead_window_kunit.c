@@ -491,7 +491,7 @@ static void test_goes_on(struct kunit *test)
 
 /* The pages of the read, the miss, a page that was used, and what is read. */
 static const struct window_case stream_cases[] = {
-	{ "twice as much", { 4008, 4008, 4023, 16, FORWARD, .mark_met = true, .gaps = true },
+	{ "twice as much", { 4008, 4008, 4023, 16, FORWARD, .unsure = true, .gaps = true },
 	  4024, { }, { FORWARD, 4024, 32, 16 } },
 	{ "up to the limit", { 4600, 4008, 4607, 600, FORWARD }, 4608, { },
 	  { FORWARD, 4608, 1024, 512 } },
@@ -621,6 +621,7 @@ static void test_stream(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, read->pending == (param->answer.size > 1));
 	KUNIT_EXPECT_TRUE(test, read->gaps == param->gaps);
 	KUNIT_EXPECT_FALSE(test, read->mark_met);
+	KUNIT_EXPECT_FALSE(test, read->unsure);
 }
 
 /* An answer is under way until it was submitted, or forgotten. */
@@ -694,14 +695,14 @@ static void test_forward(struct kunit *test)
 		end = file->answer.start + size - 1;
 		/* The first one may read behind as well. */
 		size = end + 1 - max(file->answer.start, first);
-		/* What ends at multiples of half its size has become less than half shorter. */
+		/* What ends where a block does has become less than half shorter. */
 		if (end < last)
 			KUNIT_EXPECT_GT(test, 2 * size, before);
 		before = max(before, size);
 	}
 	KUNIT_EXPECT_EQ(test, end, last);
 	KUNIT_EXPECT_EQ(test, before,
-			ALIGN_DOWN(param->max, max_t(unsigned int, BIT(ilog2(param->max)) / 2, 1)));
+			ALIGN_DOWN(param->max, min_t(unsigned int, param->max, FAKE_BLOCK)));
 	for (page = first; page <= last; page++)
 		KUNIT_EXPECT_TRUE(test, fake_cached(file, page));
 	/* A window of one page has no room for a mark. */
@@ -1289,8 +1290,12 @@ static const struct window_case mark_cases[] = {
 	  { FORWARD, 4032, 32, 32 } },
 	{ "up to a multiple of half of it", { 4000, 4000, 4030, 16, FORWARD }, 4015, { },
 	  { FORWARD, 4031, 17, 17 } },
-	{ "of 62 pages, of half of 32", { 4000, 4000, 4030, 31, FORWARD }, 4000, { },
+	{ "of 14 pages, of four", { 4000, 4000, 4006, 7, FORWARD }, 4000, { },
+	  { FORWARD, 4007, 13, 13 } },
+	{ "of 62 pages, of a block", { 4000, 4000, 4030, 31, FORWARD }, 4000, { },
 	  { FORWARD, 4031, 49, 49 } },
+	{ "of 62 pages, of a block of four", { 4000, 4000, 4030, 31, FORWARD }, 4000, { },
+	  { FORWARD, 4031, 61, 61 }, .shift = 2 },
 	{ "of two pages, of one", { 4000, 4000, 4000, 1, FORWARD }, 4000, { },
 	  { FORWARD, 4001, 2, 2 } },
 	{ "all of it, with gaps", { 4000, 4000, 4030, 31, FORWARD, .gaps = true }, 4000, { },
@@ -1312,14 +1317,20 @@ static const struct window_case mark_cases[] = {
 	{ "at the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { }, { },
 	  .file = 4064 },
 	{ "in a single read", { 4000, 4000, 4063, 64, SINGLE }, 4031, { 100, 4032, USED }, { } },
-	{ "where 128 pages more just pay not", { 4000, 4000, 4063, 64, SINGLE }, 4031, { }, { },
-	  .continued = 203 },
+	{ "where 64 pages more just pay not", { 4000, 4000, 4063, 64, SINGLE }, 4031, { }, { },
+	  .continued = 169 },
 	{ "where they do", { 4000, 4000, 4063, 64, SINGLE }, 4031, { },
-	  { FORWARD, 4064, 96, 96 }, .continued = 204 },
+	  { FORWARD, 4064, 64, 64 }, .continued = 170 },
+	{ "where they would, but most were not continued", { 4000, 4000, 4063, 64, SINGLE }, 4031,
+	  { }, { }, .request = 999, .continued = 127 },
+	{ "and where most were", { 4000, 4000, 4063, 64, SINGLE }, 4031, { },
+	  { FORWARD, 4064, 64, 64 }, .request = 999, .continued = 128 },
 	{ "of the first page of the file", { 0, 0, 15, 16, SINGLE }, 9, { },
-	  { FORWARD, 16, 32, 32 } },
+	  { FORWARD, 16, 16, 16 } },
+	{ "of the first page of a file that ends there", { 0, 0, 15, 16, SINGLE }, 9, { }, { },
+	  .file = 16 },
 	{ "behind which an unsure stream goes on",
-	  { 4000, 4000, 4063, 32, FORWARD, .mark_met = true }, 4032, { },
+	  { 4000, 4000, 4063, 32, FORWARD, .unsure = true }, 4032, { },
 	  { FORWARD, 4064, 64, 64 }, .learns = true },
 	{ "on the first page of a single read", { 4000, 4000, 4063, 64, SINGLE }, 4000,
 	  { 100, 4001, USED }, { } },
@@ -1395,9 +1406,11 @@ static void test_mark(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, file->answer.start, param->answer.start);
 	if (param->learns)
 		learn_continued(&after, &file->facts, &after.ahead);
-	after.reads[0].mark_met = param->read.size && param->read.kind == SINGLE;
+	after.reads[0].mark_met = param->read.kind == SINGLE && param->read.size &&
+				  !param->answer.size;
 	/* A stream went on, or a single miss became one that is not sure. */
 	if (param->answer.size && param->answer.start == param->read.end + 1) {
+		after.reads[0].unsure = param->read.kind == SINGLE;
 		after.reads[0].kind = FORWARD;
 		after.reads[0].index = param->miss;
 		after.reads[0].size = param->answer.size;
@@ -1462,7 +1475,7 @@ static void test_heeded_mark(struct kunit *test)
 		fake_touch(file, 4096 + 1024 * n);
 		file->state.ahead.continued = 200;
 		fake_mark(file, 4105 + 1024 * n);
-		expect_read(file, FORWARD, 4112 + 1024 * n, 32, 32);
+		expect_read(file, FORWARD, 4112 + 1024 * n, 16, 16);
 		KUNIT_EXPECT_EQ(test, ahead->continued, 200);
 	}
 	fake_mark(file, 4112);
@@ -1475,12 +1488,20 @@ static void test_heeded_mark(struct kunit *test)
 	fake_set(file, file->state.reads[1].end, 1, USED);
 	fake_miss(file, file->state.reads[1].end + 1);
 	KUNIT_EXPECT_EQ(test, file->answer.kind, FORWARD);
+	KUNIT_EXPECT_FALSE(test, file->state.reads[1].unsure);
 	continued = moved_share(continued, true);
 	KUNIT_EXPECT_EQ(test, ahead->continued, continued);
-	/* Nobody came to the third, which is known once it is forgotten. */
-	file->state.next = 2;
-	fake_miss(file, 20000);
-	KUNIT_EXPECT_EQ(test, ahead->continued, moved_share(continued, false));
+	/* Nobody came to the third, which tells once it is forgotten, if more could come. */
+	for (n = 0; n < 2; n++) {
+		file->state.next = 2;
+		file->state.reads[2] = (struct mmap_readahead_read) {
+			6153, 6144, 6175, 16, FORWARD, .unsure = true,
+		};
+		file->facts.file_pages = n ? FAKE_PAGES : 6176;
+		continued = n ? moved_share(continued, false) : continued;
+		fake_miss(file, 3000 + 500 * n);
+		KUNIT_EXPECT_EQ(test, ahead->continued, continued);
+	}
 }
 
 /* A fault for each block, and none for marks alone, from wherever a stream begins in order. */
