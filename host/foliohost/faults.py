@@ -15,6 +15,7 @@ from operator import itemgetter
 from foliohost.errors import FolioError
 from foliohost.processes import PAGE_BYTES
 from foliohost.ringbuffer import Event, filled, first_time
+from foliohost.runs import RunCounts, Runs
 from foliohost.touches import ADD, FAULT, FIELDS, MAP, File, device_name
 from foliohost.tracefs import Instance, tracefs
 
@@ -40,6 +41,8 @@ class FileFaults:
     """That they brought into the page cache: their own, and those read ahead."""
     major_faults: int = 0
     """Those that read their own page."""
+    runs: Runs | None = None
+    """How they went on from block to block; None if there were none."""
 
 
 class FaultCounts:
@@ -51,6 +54,7 @@ class FaultCounts:
     def __init__(self, but: Iterable[int] = ()) -> None:
         self.read_pages: dict[File, int] = {}
         self.major_faults: dict[File, int] = {}
+        self.runs: dict[File, RunCounts] = {}
         self.events = 0
         self.but = set(but)
         """Tasks whose faults do not count."""
@@ -59,12 +63,14 @@ class FaultCounts:
 
     def take(self, events: Sequence[Event]) -> None:
         self.events += len(events)
-        missing, but = self._missing, self.but
+        missing, but, runs = self._missing, self.but, self.runs
         for _, name, fields in events:
             task = fields[0]
             if name == MAP:  # most of them
                 if task in missing:
                     del missing[task]
+                if (counts := runs.get((fields[1], fields[2]))) and task not in but:
+                    counts.map(fields[3], fields[4])
             elif task in but:
                 continue
             elif name == FAULT:
@@ -72,6 +78,7 @@ class FaultCounts:
                 last = missing.get(task)
                 missing[task] = file, page, not last or last[:2] != (file, page)
                 self.read_pages.setdefault(file, 0)
+                runs.setdefault(file, RunCounts()).miss(page)
             elif task in missing:
                 self._add(missing[task], *fields[1:])
 
@@ -86,7 +93,7 @@ class FaultCounts:
     def by_file(self) -> dict[tuple[str, int], FileFaults]:
         """By device and inode as ``Mapping.file`` has them."""
         return {
-            (device_name(file[0]), file[1]): FileFaults(pages, self.major_faults.get(file, 0))
+            (device_name(file[0]), file[1]): FileFaults(pages, self.major_faults.get(file, 0), self.runs[file].seen())
             for file, pages in self.read_pages.items()
         }
 
@@ -209,7 +216,6 @@ def followed(pids: Collection[int], but: int | None = None) -> Iterator[FaultTra
         raise FolioError(f"This kernel has no tracepoint {FAULT.partition('/')[2]}; Linux since 6.11 has.")
     # A fault that has read its page mostly ends in MAP; what comes into the cache after that is not its own.
     fields = {name: FIELDS[name] for name in (ADD, FAULT, MAP)}
-    fields[MAP] = FIELDS[MAP][:2]
     with Instance(fields, buffers_kib=BUFFERS_KIB) as instance:
         instance.start(pids)
         trace = FaultTrace(instance, () if but is None else (but,))

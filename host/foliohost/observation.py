@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from foliohost.processes import PAGE_BYTES, Counters
+from foliohost.runs import Runs
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class FileSeen:
     """Blocks of 64 KiB with such pages: at least one touch each."""
     followers: int
     """Places right behind another that came in the same look, less those that chance brings."""
-    density: float
-    """Of the blocks around a place, the part that was mapped when most of it was."""
+    crowds: tuple[tuple[int, float], ...]
+    """Of the blocks mapped when most of the file was, how many are where touches met each so often; of ``PageBits``."""
     cached_pages: int | None
     """That came into the page cache, whoever read or wrote them; None if that may not be known."""
     fresh_pages: int
@@ -56,6 +57,8 @@ class FileSeen:
     """Whether the kernel was asked for ``hint``, which takes long where much is mapped."""
     one_in: int = 1
     """Of the pages that are mapped, one in so many was looked at; ``mapped_pages`` and ``places`` are of all."""
+    runs: Runs | None = None
+    """How touches went on from block to block, by tracepoints; None if these could not be followed."""
     come_and_gone: bool = False
     """Whether others had mapped it than those at the last look that met it: there may be more that no look met."""
 

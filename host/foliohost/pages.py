@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import math
 import os
 import re
 import struct
@@ -34,7 +35,7 @@ MOST_RUNS = 1 << 18
 _WINDOW_PAGES = 2048
 """Pages that are looked at or left out together."""
 _BLOCK_PAGES = 4096
-_DISTANT = 7
+DISTANT = 7
 """Aligned blocks between two, at which chance alone has both touched, and hardly a stride."""
 _ENTRY = 8
 _PIECE_PAGES = 1 << 16
@@ -101,13 +102,22 @@ class PageBits:
     def followers(self, skew: int = 0) -> float:
         """How many of these aligned blocks follow another one, less those that do so by chance."""
         firsts = list(self._firsts(skew, AROUND_PAGES))
-        places, near, far = (sum(map(count_ones, _after(firsts, step))) for step in (0, 1, _DISTANT))
+        places, near, far = (sum(map(count_ones, _after(firsts, step))) for step in (0, 1, DISTANT))
         return max(0, near - far) * places / (places - far) if far < places else 0.0
 
-    def density(self, skew: int = 0) -> float:
-        """Of the aligned blocks around one of these, the part that are others of these."""
-        firsts = list(self._firsts(skew, AROUND_PAGES))
-        return sum(map(count_ones, _after(firsts, _DISTANT))) / max(1, sum(map(count_ones, firsts)))
+    def crowds(self, skew: int = 0) -> tuple[tuple[int, float], ...]:
+        """How many of these aligned blocks are where touches at random would have met each block so often on average.
+
+        By neighbourhoods of 256 blocks: of the blocks around one of these, the part that are none of these tells it.
+        Where none is missing, half a one is taken to be.
+        """
+        found: dict[float, int] = {}
+        for bits in self._firsts(skew, AROUND_PAGES):
+            behind = count_ones(bits >> DISTANT * AROUND_PAGES)
+            missing = behind - count_ones(bits & bits << DISTANT * AROUND_PAGES & _ALL)
+            met = round(math.log(behind / max(missing, 0.5)), 1) if behind else 0.0
+            found[met] = found.get(met, 0) + count_ones(bits)
+        return tuple((blocks, max(0.0, met)) for met, blocks in sorted(found.items()))
 
     def _firsts(self, skew: int, around: int) -> Iterator[int]:
         """The first bit of each such block that has any of these."""

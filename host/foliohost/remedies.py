@@ -6,11 +6,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from foliohost.called import called
 from foliohost.circumstances import Circumstances
 from foliohost.engines import ENGINES, Engine
-from foliohost.estimates import DiskCost, Load, Touched, present_load, touched
+from foliohost.estimates import DiskCost, Load, Touched, close, present_load, touched
 from foliohost.observation import Observation
 from foliohost.shares import FileShare
 from foliohost.sizes import count, size
@@ -26,6 +27,7 @@ MODULE = (
 )
 _LEAVES_ALONE = "what it gives is not known: it leaves mappings with a hint alone"
 _HIDDEN = "what it gives is not known: neighbours hide which pages were touched"
+_OPEN = "neighbours hide whether pages are touched alone"
 _LOOK_UPS = "look-ups then read windows"
 
 
@@ -40,6 +42,8 @@ class Forecast:
     """Of the disk, if it serves one request after the other; None if it was not probed."""
     formula: str = ""
     """Where the bytes come from."""
+    bounds: tuple[int, int] | None = None
+    """Of the bytes, where what was seen leaves them open; then ``reads_bytes`` is None."""
 
 
 @dataclass(frozen=True)
@@ -157,10 +161,14 @@ class _Case:
         return f"; each call of MADV_WILLNEED or readahead() then reads {least} KiB at most, without a word"
 
     def _figures(self, window_pages: int) -> Forecast:
-        load = self._touched.load(window_pages)
-        return _as_figures(
-            load, self._cost, self._page, _formula(load, self._touched, window_pages, self._page), self._file
-        )
+        found = self._touched
+        load, (least, most) = found.load(window_pages), found.loads(window_pages)
+        figures = _as_figures(load, self._cost, self._page, _formula(load, found, window_pages, self._page), self._file)
+        waits = figures.waits if close(least.waits, most.waits) else None
+        if close(least.pages, most.pages):
+            return replace(figures, waits=waits)
+        bounds = (_bytes(least, self._page, self._file), _bytes(most, self._page, self._file))
+        return Forecast(None, waits, None, _OPEN, bounds)
 
     def _streamed(self) -> Forecast:
         """Of what was read page by page, if it is read by windows; at most as many waits as there are windows."""
@@ -171,10 +179,14 @@ class _Case:
 
 
 def _as_figures(load: Load, cost: DiskCost | None, page_bytes: int, formula: str, file: FileShare) -> Forecast:
+    seconds = round(load.seconds(cost), 3) if cost else None
+    return Forecast(_bytes(load, page_bytes, file), round(load.waits), seconds, formula)
+
+
+def _bytes(load: Load, page_bytes: int, file: FileShare) -> int:
+    """What a load reads: no more than is read now."""
     reads = round(load.pages * page_bytes)
-    if file.read_bytes is not None:
-        reads = min(reads, file.read_bytes)
-    return Forecast(reads, round(load.waits), round(load.seconds(cost), 3) if cost else None, formula)
+    return reads if file.read_bytes is None else min(reads, file.read_bytes)
 
 
 def _formula(load: Load, found: Touched, window_pages: int, page_bytes: int) -> str:
@@ -197,6 +209,10 @@ def present_figures(verdict: Diagnosis, file: FileShare, around: Circumstances, 
 def summary(remedy: Remedy, now: Forecast, seconds: float) -> str:
     """What it gives, in words, beside what is read now, in a look so long."""
     then = remedy.figures
+    if then.bounds:
+        reads = " to ".join(map(size, then.bounds))
+        waits = "" if then.waits is None else f", {_beside(count, then.waits, now.waits)} waits"
+        return f"{_beside(str, reads, size(now.reads_bytes or 0))}{waits} ({then.formula}); {remedy.caveat}"
     if then.reads_bytes is None:
         return remedy.caveat
     parts = [_beside(size, then.reads_bytes, now.reads_bytes)]
@@ -212,7 +228,7 @@ def summary(remedy: Remedy, now: Forecast, seconds: float) -> str:
     return f"about {', '.join(parts)}: {', '.join(rates)} ({then.formula}); {warning}{remedy.caveat}"
 
 
-def _beside(words: Callable[[float], str], then: float, now: float | None) -> str:
+def _beside(words: Callable[[Any], str], then: Any, now: Any) -> str:
     return words(then) if now is None else f"{words(then)} instead of {words(now)}"
 
 

@@ -258,7 +258,7 @@ class Watch:
             mapped_pages=file.mapped_pages,
             places=file.places,
             followers=round(file.followers),
-            density=file.fullest.density(file.skew),
+            crowds=file.fullest.crowds(file.skew),
             cached_pages=None if file.cached is None else file.cached_pages,
             fresh_pages=file.fresh_pages,
             evicted_pages=file.evicted_pages,
@@ -271,6 +271,7 @@ class Watch:
             alive=any(map(runs, file.pieces)),
             engine=engine_of(file.path),
             one_in=file.one_in,
+            runs=traced.runs if traced else None,
             come_and_gone=file.processes.keys() != file.pieces.keys(),
         )
 

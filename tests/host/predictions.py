@@ -126,14 +126,21 @@ def cure(path: Path, *words: str) -> None:
 def measured(path: Path, case: str, window_kb: int) -> Row:
     set_device(device_of(path).attribute, window_kb)
     file, itself = diagnosed(path, case)
-    told = {each["name"]: each for each in file["remedies"] if each["bytes"] is not None}
+    told = {each["name"]: each for each in file["remedies"] if _is_told(each)}
     remedies = {name: (told[name], done_with(path, case, name)) for name in (CURE, HINT) if name in told}
     now = {"bytes": file["read_bytes"], "waits": file["waits"], "seconds": file["disk_seconds"]}
     return Row(case, window_kb, file["verdict"], (now, itself), remedies)
 
 
+def _is_told(remedy: Figures) -> bool:
+    """Whether anything was predicted of it."""
+    return remedy["bytes"] is not None or bool(remedy["bytes_bounds"])
+
+
 def off(told: Figures, real: Figures, name: str) -> str:
-    """How much too high a prediction was."""
+    """How much too high a prediction was, or whether what came lay between two bounds."""
+    if name == "bytes" and (bounds := told.get("bytes_bounds")):
+        return "between" if bounds[0] <= real[name] <= bounds[1] else "outside"
     if told[name] is None or not real[name]:
         return ""
     return f"{100 * (told[name] / real[name] - 1):+.0f} %".replace("+0 ", "0 ").replace("-0 ", "0 ")
@@ -156,6 +163,8 @@ def raw(rows: Sequence[Row]) -> Iterator[str]:
         for name, (told, real) in {"as it is": row.now, **row.remedies}.items():
             pairs = [(each[figure], *how) for figure, how in FIGURES.items() for each in (told, real)]
             cells = ["" if each is None else f"{each / scale:,.{digits}f}" for each, scale, digits in pairs]
+            if bounds := told.get("bytes_bounds"):
+                cells[0] = " to ".join(f"{each / (1 << 20):,.1f}" for each in bounds)
             yield f"| {row.case} | {row.window_kb} | {name} | {' | '.join(cells)} |"
 
 
@@ -167,7 +176,7 @@ def text(rows: Sequence[Row]) -> str:
         f"What `diagnose` predicted on Linux {platform.release().partition('-')[0]}, and what came of it (n = 1):"
         " `PYTHONPATH=host python -m tests.host.predictions --write`.",
         "[How good predictions are](../diagnose.md#how-good-predictions-are) explains them. The first table tells by"
-        " how much each prediction was too high.",
+        " how much each prediction was too high, or whether what came lay between two bounds.",
         "Those of *now* compare what `diagnose` saw with what the program counted.",
         "",
         *table(rows),

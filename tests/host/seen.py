@@ -25,7 +25,7 @@ def file_seen(**changes: Any) -> FileSeen:
         "mapped_pages": 0,
         "places": 0,
         "followers": 0,
-        "density": 0.0,
+        "crowds": (),
         "cached_pages": 0,
         "fresh_pages": 0,
         "evicted_pages": 0,

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import math
 import random
 from collections.abc import Sequence
 
 import pytest
 
-from foliohost.estimates import DiskCost, Load, Touched, present_load, touched
+from foliohost.estimates import DiskCost, Load, Shape, present_load, touched
 from foliohost.pages import PageBits
+from foliohost.runs import evenly
 from foliohost.shares import FileShare, share_out
 from tests.host.seen import PAGE, file_seen, observation
 
@@ -42,8 +44,8 @@ def test_touches_at_random_that_the_present_window_has_spared(touches: int, wind
     blocks = {page // 16 for page in chosen}
     waits = read_at_random(chosen, window_pages)
     read = min(FILE_PAGES, waits * window_pages)
-    density = len(blocks) / (FILE_PAGES / 16)
-    seen = share(read, waits, places=len(blocks), mapped_pages=16 * len(blocks), density=density)
+    crowds = ((len(blocks), -math.log(1 - len(blocks) / (FILE_PAGES / 16))),)
+    seen = share(read, waits, places=len(blocks), mapped_pages=16 * len(blocks), crowds=crowds)
     found = touched(seen, window_pages, waits)
     for window in (4, 1):
         then = read_at_random(chosen, window)
@@ -67,17 +69,24 @@ def test_blocks_behind_one_another_tell_how_long_runs_are(run_pages: int) -> Non
 
 
 def test_a_run_reads_on_from_the_mark_in_its_window() -> None:
-    """With four pages: the one before the last is marked, and then the first of each window that follows."""
-    for run_pages, windows in {1: 1, 2: 2, 5: 3, 9: 4, 13: 5}.items():
-        load = Touched(1, run_pages, float("inf"), 1).load(4)
+    """With four pages: the one before the last is marked, then the first behind, and then each fourth."""
+    for run_pages, windows, pages in ((1, 1, 4), (2, 2, 6.5), (5, 3.5, 12), (9, 4.5, 16), (13, 5.5, 20)):
+        load = Shape(evenly(run_pages), evenly(1)).load(4)
         assert load.waits == 1
-        assert load.requests == pytest.approx(windows, abs=0.25)
-        assert load.pages == 4 * load.requests
-    assert Touched(1, 9, float("inf"), 1).load(1) == Load(9, 9, 9, 9)
+        assert load.requests == pytest.approx(windows, abs=0.3)
+        assert load.pages == pytest.approx(pages, abs=1)
+    assert Shape(evenly(9), evenly(1)).load(1) == Load(9, 9, 9, 9)
+
+
+def test_a_run_downward_waits_for_each_half_window() -> None:
+    for run_pages, waits in ((1, 1), (3, 1), (4, 2), (10, 4), (100, 34)):
+        load = Shape(evenly(1), evenly(run_pages)).load(4)
+        assert load.waits == load.requests == load.turns == pytest.approx(waits, rel=0.02)
+        assert load.pages == pytest.approx(4 + 3 * (waits - 1), rel=0.02)
 
 
 def test_a_stream_is_as_long_as_what_it_has_read() -> None:
-    found = touched(share(6400, 2, places=400, mapped_pages=6400, density=0.99), 32, 2)
+    found = touched(share(6400, 2, places=400, mapped_pages=6400, crowds=((400, 4.6),)), 32, 2)
     assert found.run_pages == pytest.approx(3200, rel=0.02)
     load = found.load(4)
     assert load.waits == 2
@@ -88,14 +97,14 @@ def test_a_stream_is_as_long_as_what_it_has_read() -> None:
 
 def test_where_memory_is_short_a_smaller_window_waits_as_often() -> None:
     """Of touches at random, memory holds as large a part as before."""
-    places = {"places": 2000, "mapped_pages": 32000, "density": 0.1}
+    places = {"places": 2000, "mapped_pages": 32000, "crowds": ((2000, 0.1),)}
     for evicted, waits in ((0, 2000), (32000, 1000)):
         seen = share(32000, 1000, evicted_pages=evicted, **places)
         assert touched(seen, 32, 1000).load(4).waits == pytest.approx(waits, rel=0.15)
 
 
 def test_pages_that_are_read_alone_are_counted_one_by_one() -> None:
-    hinted = share(5000, 5000, hint="random", places=5000, mapped_pages=5000, density=0.3)
+    hinted = share(5000, 5000, hint="random", places=5000, mapped_pages=5000, crowds=((5000, 0.36),))
     assert touched(hinted, 32, 5000).load(1).waits == pytest.approx(5000, rel=0.2)
 
 

@@ -251,7 +251,7 @@ def test_events_are_fetched_while_a_look_takes_long() -> None:
     ours = trace._thread.native_id or 0
     buffers.waiting = [[page_of([(1, FAULT, (1, 8, 5, 3)), (2, FAULT, (ours, 8, 6, 3))])]]
     assert wait_until(lambda: trace._counts.events == 2, 60)
-    assert trace._counts.by_file() == {("0:8", 5): FileFaults()}
+    assert trace._counts.by_file().keys() == {("0:8", 5)}
     trace.end()
     fetched = buffers.fetched
     time.sleep(0.3)
@@ -269,11 +269,21 @@ def test_reads_are_of_the_fault_that_waits_for_them() -> None:
 
     counts = FaultCounts(but=[9])
     counts.take([fault(1, file, 5), add(1, file, 4), add(1, file, 5, 1), add(1, other, 5), add(2, file, 8)])
-    counts.take([(0, MAP, (1, 7)), add(1, file, 8)])  # by read(), after the fault
+    counts.take([(0, MAP, (1, *file, 0, 15)), add(1, file, 8)])  # by read(), after the fault
     counts.take([fault(2, file, 9), fault(1, other, 1), add(2, file, 9), fault(2, file, 9), add(2, file, 10)])
     counts.take([fault(9, file, 20), add(9, file, 20)])
-    assert counts.by_file() == {("0:7", 5): FileFaults(4, 2), ("0:7", 6): FileFaults()}
+    found = {file: (faults.read_pages, faults.major_faults) for file, faults in counts.by_file().items()}
+    assert found == {("0:7", 5): (4, 2), ("0:7", 6): (0, 0)}
     assert counts.events == 14
+
+
+def test_runs_are_of_files_that_faults_have_missed_pages_of() -> None:
+    counts = FaultCounts(but=[9])
+    counts.take([(0, MAP, (1, 7, 6, 0, 15)), (0, FAULT, (1, 7, 5, 20)), (0, MAP, (1, 7, 5, 32, 47))])
+    counts.take([(0, MAP, (9, 7, 5, 48, 63)), (0, FAULT, (9, 7, 5, 64))])
+    (faults,) = counts.by_file().values()
+    assert faults.runs
+    assert (faults.runs.number, faults.runs.blocks) == (1, 2)
 
 
 def test_a_file_without_events_had_no_faults_unless_events_have_other_numbers() -> None:

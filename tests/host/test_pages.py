@@ -61,15 +61,26 @@ def test_sets_of_pages_are_those_of_python() -> None:
 
 def test_blocks_that_follow_one_another_are_told_from_chance() -> None:
     apart = bits_of(range(0, 64 * 50, 64))  # every fourth block
-    assert (apart.followers(), apart.density()) == (0, 0)
-    assert bits_of(range(16 * 200)).density() > 0.95
-    assert PageBits().followers() == PageBits().density() == 0
+    assert apart.followers() == PageBits().followers() == 0
     numbers = random.Random(3)
-    scattered = bits_of(16 * numbers.randrange(1000) for _ in range(200))
-    assert scattered.followers() < 20
-    assert scattered.density() == pytest.approx(0.2, abs=0.07)
+    assert bits_of(16 * numbers.randrange(1000) for _ in range(200)).followers() < 20
     sparse = [16 * numbers.randrange(20_000) for _ in range(200)]
     assert bits_of([*sparse, *(page + 16 for page in sparse)]).followers() == pytest.approx(200, abs=20)
+
+
+def test_how_often_blocks_were_met_is_told_by_those_that_were_not() -> None:
+    assert bits_of(range(0, 64 * 50, 64)).crowds() == ((50, 0.0),)
+    assert PageBits().crowds() == ()
+    numbers = random.Random(3)
+    for touches in (1600, 48_000):  # of 16,384 blocks
+        crowds = bits_of(16 * numbers.randrange(16_384) for _ in range(touches)).crowds()
+        blocks = sum(number for number, _ in crowds)
+        mean = sum(number * met for number, met in crowds) / blocks
+        assert mean == pytest.approx(touches / 16_384, rel=0.1)
+    # Each part of a file by itself: here all 1,024 blocks that were met six times, and few of the others.
+    both = bits_of(16 * numbers.randrange(pages) for pages in (1024, 65_536) for _ in range(6000))
+    assert sum(number for number, met in both.crowds() if met > 4) == pytest.approx(1024, rel=0.02)
+    assert sum(number for number, met in both.crowds() if met < 0.5) == pytest.approx(5700, rel=0.05)
 
 
 @pytest.fixture(params=[True, False], ids=["scan", "read"])

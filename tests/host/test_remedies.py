@@ -8,6 +8,7 @@ from foliohost.circumstances import Circumstances
 from foliohost.estimates import DiskCost
 from foliohost.observation import FileSeen, Observation
 from foliohost.remedies import KERNEL, MODULE, Forecast, Remedy, remedies, summary
+from foliohost.runs import Runs, Share, Way
 from foliohost.verdict import DiagnosisKind, judge
 from foliolab.cli.main import command_line
 from tests.host.seen import PAGE, file_seen, look_ups, observation
@@ -46,6 +47,24 @@ def test_what_ours_gives_is_not_known_with_a_hint_or_where_pages_hide() -> None:
     for ours in (told(seen)[-2:], found(hint="random")[-2:]):
         assert [remedy.figures for remedy in ours] == [Forecast(), Forecast()]
     assert "not known" in told(seen)[-2].caveat
+
+
+def test_what_neighbours_hide_is_told_as_bounds() -> None:
+    """Of runs that began at multiples of four pages and never left their block."""
+    began = tuple(250 if distance % 4 == 3 else 0 for distance in range(16))
+    way = Way(began, (0,) * 16, Share(0, 1000), Share(), Share())
+    runs = Runs(way, replace(way, began=began[::-1]), 1000, 1000)
+    small, _, hint, *_ = found(runs=runs)
+    assert (small.figures.reads_bytes, small.figures.waits, small.figures.seconds) == (None, 1000, None)
+    assert (hint.figures.reads_bytes, hint.figures.waits, hint.figures.seconds) == (None, None, None)
+    assert hint.figures.bounds
+    least, most = hint.figures.bounds
+    assert least == 1000 * PAGE
+    assert most == pytest.approx(4000 * PAGE, rel=0.05)
+    words = summary(hint, Forecast(32000 * PAGE, 1000), 10.0)
+    hidden = "neighbours hide whether pages are touched alone"
+    assert words == f"3.9 MiB to 15.9 MiB instead of 125.0 MiB ({hidden}); scans get slower"
+    assert ", 1,000 instead of 1,000 waits (neigh" in summary(small, Forecast(32000 * PAGE, 1000), 10.0)
 
 
 def test_a_file_that_is_cached_as_a_whole_has_no_remedies() -> None:

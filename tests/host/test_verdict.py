@@ -117,7 +117,7 @@ def test_a_file_that_fits_is_not_to_be_cured() -> None:
         resident_bytes=int(0.98 * size_bytes),
         mapped_pages=6000,
         places=380,
-        density=0.98,
+        crowds=((380, 3.9),),
         cached_pages=waits * 32,
     )
     seen = observation(data, read_bytes=waits * 32 * PAGE, major_faults=waits)

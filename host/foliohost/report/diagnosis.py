@@ -98,6 +98,7 @@ def _remedy_json(remedy: Remedy, seen: Observation) -> dict[str, Any]:
         "name": remedy.name,
         "command": remedy.command,
         "bytes": reads,
+        "bytes_bounds": found.bounds,
         "waits": found.waits,
         "seconds": found.seconds,
         "bytes_per_wait": round(reads / found.waits) if reads is not None and found.waits else None,
