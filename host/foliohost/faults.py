@@ -15,7 +15,7 @@ from operator import itemgetter
 from foliohost.errors import FolioError
 from foliohost.processes import PAGE_BYTES
 from foliohost.ringbuffer import Event, filled, first_time
-from foliohost.runs import RunCounts, Runs
+from foliohost.runs import RunCounts, RunsSeen
 from foliohost.touches import ADD, FAULT, FIELDS, MAP, File, device_name
 from foliohost.tracefs import Instance, tracefs
 
@@ -41,7 +41,7 @@ class FileFaults:
     """That they brought into the page cache: their own, and those read ahead."""
     major_faults: int = 0
     """Those that read their own page."""
-    runs: Runs | None = None
+    runs: RunsSeen | None = None
     """How they went on from block to block; None if there were none."""
 
 

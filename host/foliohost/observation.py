@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from foliohost.processes import PAGE_BYTES, Counters
-from foliohost.runs import Runs
+from foliohost.runs import RunsSeen
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FileSeen:
     """Whether the kernel was asked for ``hint``, which takes long where much is mapped."""
     one_in: int = 1
     """Of the pages that are mapped, one in so many was looked at; ``mapped_pages`` and ``places`` are of all."""
-    runs: Runs | None = None
+    runs: RunsSeen | None = None
     """How touches went on from block to block, by tracepoints; None if these could not be followed."""
     come_and_gone: bool = False
     """Whether others had mapped it than those at the last look that met it: there may be more that no look met."""

@@ -22,7 +22,7 @@ _RECENT = 64
 
 
 @dataclass
-class Share:
+class RunShare:
     """So many of so many."""
 
     number: float = 0
@@ -39,18 +39,18 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Way:
+class RunDirection:
     """What was seen of a file's runs in one direction."""
 
     began: tuple[int, ...]
     """Runs whose first page is known, by its distance from the end of its block; if the next block was untouched."""
     gone_on: tuple[int, ...]
     """Of these, the ones that went on in the next block."""
-    by_chance: Share
+    by_chance: RunShare
     """Of runs, those that seem to have gone on, to a block that is too far to be theirs."""
-    further: Share
+    further: RunShare
     """Of the blocks that runs went on into, and whose next one was untouched, those that they went on from."""
-    further_by_chance: Share
+    further_by_chance: RunShare
 
     @property
     def near(self) -> float:
@@ -65,11 +65,11 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunsSeen:
     """What was seen of a file's runs."""
 
-    up: Way
-    down: Way
+    up: RunDirection
+    down: RunDirection
     number: int
     """Of runs, also those whose first page is not known."""
     blocks: int
@@ -88,8 +88,8 @@ class _WayCounts:
     def __init__(self, step: int) -> None:
         self.step = step
         self._began, self._gone_on = [0] * AROUND_PAGES, [0] * AROUND_PAGES
-        self._further = Share()
-        self._near_by_chance, self._further_by_chance = Share(), Share()
+        self._further = RunShare()
+        self._near_by_chance, self._further_by_chance = RunShare(), RunShare()
 
     def enter(self, block: int, begun: int | None, came: bool, touched: PageBits) -> None:
         """A run has come to a block, and may go on: it has begun there with a page, or came this way."""
@@ -118,9 +118,9 @@ class _WayCounts:
     def _end(self, place: int) -> int:
         return AROUND_PAGES - 1 - place if self.step > 0 else place
 
-    def seen(self) -> Way:
+    def seen(self) -> RunDirection:
         shares = self._near_by_chance, self._further, self._further_by_chance
-        return Way(tuple(self._began), tuple(self._gone_on), *map(copy, shares))
+        return RunDirection(tuple(self._began), tuple(self._gone_on), *map(copy, shares))
 
 
 class RunCounts:
@@ -170,9 +170,9 @@ class RunCounts:
         if len(recent) > _RECENT:
             del recent[next(iter(recent))]
 
-    def seen(self) -> Runs:
+    def seen(self) -> RunsSeen:
         up, down = self._ways
-        return Runs(up.seen(), down.seen(), self._number, len(self._touched))
+        return RunsSeen(up.seen(), down.seen(), self._number, len(self._touched))
 
 
 @dataclass(frozen=True)
@@ -197,13 +197,13 @@ def evenly(pages: float) -> Reach:
     return Reach(near, max(0.0, behind - AROUND_PAGES))
 
 
-def reaches(way: Way, runs: int) -> Iterator[Reach]:
+def reaches(way: RunDirection, runs: int) -> Iterator[Reach]:
     """How far so many runs go one way: at least, about, and at most."""
     for errors, near in zip((-1, 0, 1), _shares(way)):
         yield Reach(near, AROUND_PAGES * way.far(errors) / max(1, runs))
 
 
-def _shares(way: Way) -> Iterator[tuple[float, ...]]:
+def _shares(way: RunDirection) -> Iterator[tuple[float, ...]]:
     """Of runs that began at each distance from the end, the part that is longer than that: at least, about, at most.
 
     That part only falls with the distance, so what is seen at some distances bounds it at others, and bounds are off
@@ -213,7 +213,7 @@ def _shares(way: Way) -> Iterator[tuple[float, ...]]:
     chance = way.by_chance
 
     def part(first: int, last: int, errors: int = 0) -> float:
-        seen = Share(sum(way.gone_on[first : last + 1]), sum(way.began[first : last + 1]))
+        seen = RunShare(sum(way.gone_on[first : last + 1]), sum(way.began[first : last + 1]))
         if not seen.of:
             return max(0.0, errors)
         return min(1.0, seen.part - chance.part + errors * math.hypot(seen.error, chance.error))

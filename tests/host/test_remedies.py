@@ -8,7 +8,7 @@ from foliohost.circumstances import Circumstances
 from foliohost.estimates import DiskCost
 from foliohost.observation import FileSeen, Observation
 from foliohost.remedies import KERNEL, MODULE, Forecast, Remedy, remedies, summary
-from foliohost.runs import Runs, Share, Way
+from foliohost.runs import RunDirection, RunShare, RunsSeen
 from foliohost.verdict import DiagnosisKind, judge
 from foliolab.cli.main import command_line
 from tests.host.seen import PAGE, file_seen, look_ups, observation
@@ -52,8 +52,8 @@ def test_what_ours_gives_is_not_known_with_a_hint_or_where_pages_hide() -> None:
 def test_what_neighbours_hide_is_told_as_bounds() -> None:
     """Of runs that began at multiples of four pages and never left their block."""
     began = tuple(250 if distance % 4 == 3 else 0 for distance in range(16))
-    way = Way(began, (0,) * 16, Share(0, 1000), Share(), Share())
-    runs = Runs(way, replace(way, began=began[::-1]), 1000, 1000)
+    way = RunDirection(began, (0,) * 16, RunShare(0, 1000), RunShare(), RunShare())
+    runs = RunsSeen(way, replace(way, began=began[::-1]), 1000, 1000)
     small, _, hint, *_ = found(runs=runs)
     assert (small.figures.reads_bytes, small.figures.waits, small.figures.seconds) == (None, 1000, None)
     assert (hint.figures.reads_bytes, hint.figures.waits, hint.figures.seconds) == (None, None, None)
