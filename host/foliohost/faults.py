@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class FaultCounts:
     def __init__(self, but: Iterable[int] = ()) -> None:
         self.read_pages: dict[File, int] = {}
         self.major_faults: dict[File, int] = {}
-        self.runs: dict[File, RunCounts] = {}
+        self.runs: defaultdict[File, RunCounts] = defaultdict(RunCounts)
         self.events = 0
         self.but = set(but)
         """Tasks whose faults do not count."""
@@ -78,7 +79,7 @@ class FaultCounts:
                 last = missing.get(task)
                 missing[task] = file, page, not last or last[:2] != (file, page)
                 self.read_pages.setdefault(file, 0)
-                runs.setdefault(file, RunCounts()).miss(page)
+                runs[file].miss(page)
             elif task in missing:
                 self._add(missing[task], *fields[1:])
 
