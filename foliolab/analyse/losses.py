@@ -14,6 +14,9 @@ from foliolab.experiment.variants import again_name
 from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
 
+THRESHOLD = 0.02
+"""The share above which a loss counts, unless somebody asks for another."""
+
 
 @dataclass(frozen=True)
 class Pair:

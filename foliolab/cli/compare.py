@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from foliolab.analyse.compared import Question, choose_variants, measured
 from foliolab.analyse.differences import MatrixPart
-from foliolab.analyse.losses import make_matrix
+from foliolab.analyse.losses import THRESHOLD, make_matrix
 from foliolab.campaign.measure import Request
 from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import Sample
@@ -48,8 +48,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_device(parser)
     options.add_machine(parser)
     options.add_workers(parser)
-    text = "what a loss has to be above to count (default: 2%%)"
-    parser.add_argument("--threshold", metavar="PERCENT", type=_share, default=0.02, help=text)
+    text = f"what a loss has to be above to count (default: {THRESHOLD * 100:g}%%)"
+    parser.add_argument("--threshold", metavar="PERCENT", type=_share, default=THRESHOLD, help=text)
     parser.add_argument("--no-run", action="store_true", help="measure nothing: compare what the store has")
     text = "measure nothing: compare what is in release/, behind README and docs"
     parser.add_argument("--released", action="store_true", help=text)

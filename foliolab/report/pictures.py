@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pictures: what faults read, times of disks, touches of a file; and those that documents have."""
+"""Pictures: what faults read, times of disks, regrets, losses, touches of a file; and those that documents have."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle, groupby
 from math import nan
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
+from matplotlib.ticker import NullLocator
 
 from foliohost.report.heatmap import heatmap
 from foliohost.trace import Trace
+from foliolab.analyse.compared import Question
+from foliolab.analyse.differences import Change
+from foliolab.analyse.losses import THRESHOLD, Matrix, make_matrix, make_pairs
+from foliolab.arch import X86_64
 from foliolab.campaign.sample import Sample
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
+from foliolab.experiment.metrics import METRICS
 from foliolab.report.columns import count, mib
 from foliolab.report.devices import by_device, medians, over, pair_of
 from foliolab.report.reads import READ_AHEAD_KB, READS, Panel, RecordedReads
-from foliolab.report.svg import COLOURS, HEAT, Picture, figure, ratio_rows, to_svg
+from foliolab.report.svg import COLOURS, HEAT, Picture, figure, ratio_rows, rows_of, to_svg
 from foliolab.report.titles import device_title, titles_of
 from foliolab.report.view import View, make_views
+from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, TRACES
 
 _MIB = 1 << 20
 _LEAST_RUN = 0.006
@@ -32,9 +40,29 @@ _TIMES = pathlib.Path("docs/times.svg")
 """The picture of times by device, in the repository."""
 _REPORTS, _WINDOW_KB = "reports", 128
 """What it is of: an experiment, with the default window."""
+_REGRETS, _LOSSES = pathlib.Path("docs/regret.svg"), pathlib.Path("docs/workloads.svg")
+_POLICIES = {
+    "adaptive": ("adaptive window", "adaptive"),
+    "first-steps": ("first steps for mainline", "published"),
+    "off": ("Linux 6.12", "off"),
+    "linux-7.3": ("Linux 7.3", "loss"),
+    "xnu": ("macOS", "rival"),
+}
+"""Ways to read of the model that the picture of regrets has, each with its title and colour."""
+_GROUPS = {
+    PATTERNS: "access patterns",
+    FAMILIES: "later patterns",
+    TRACES: "traces of stores",
+    REPORTS: "cases that users reported",
+}
+_CHANGES = {Change.BETTER: "gain", Change.WORSE: "loss", Change.SUSPECTED: "loss"}
+"""Colours of losses and gains that count."""
 
 
-def of_documents(reads: RecordedReads | None, samples: Sequence[Sample]) -> dict[pathlib.Path, str]:
+def of_documents(
+    reads: RecordedReads | None, samples: Sequence[Sample], regrets: Sequence[Mapping[str, Any]]
+) -> dict[pathlib.Path, str]:
+    """The pictures that can be drawn, by their files in the repository; ``regrets`` are as of ``summary_to_json``."""
     reports = [
         each
         for each in samples
@@ -44,7 +72,12 @@ def of_documents(reads: RecordedReads | None, samples: Sequence[Sample]) -> dict
     if reports:
         (disks,) = by_device(make_views(reports, {_REPORTS: find_experiment(_REPORTS)}))
         found[_TIMES] = to_svg(times_picture(disks, _TIMES.stem))
-    return found
+    question = Question("unpatched", ["adaptive"], X86_64.name, X86_64.page_sizes[0], None)
+    parts = [question.from_store(part, samples) for part in question.parts(["workloads"], "quick", [], [])]
+    matrix = make_matrix(parts, baseline=question.baseline, threshold=THRESHOLD)
+    if matrix.differences:
+        found[_LOSSES] = to_svg(losses_picture(matrix, _LOSSES.stem))
+    return found | {_REGRETS: to_svg(regret_picture(regrets, _REGRETS.stem))}
 
 
 def reads_picture(recorded: RecordedReads) -> Picture:
@@ -100,6 +133,44 @@ def times_picture(views: Sequence[View], name: str) -> Picture:
     faster = sum(ratio < 1 for ratio in times.values())
     title = f"{faster} of {len(times)} times are shorter with the adaptive window"
     return Picture(name, title, drawn)
+
+
+def regret_picture(regrets: Sequence[Mapping[str, Any]], name: str) -> Picture:
+    """Times over those with the fastest fixed window, from the best cell of the model to the worst, by group."""
+    drawn = figure(560)
+    rooms = drawn.subplots(2, 2, sharex=True, sharey=True)
+    for axes, group in zip(rooms.flat, _GROUPS, strict=True):
+        times = {each["variant"]: each["time_percentiles"] for each in regrets if each["group"] == group}
+        for policy, (title, shade) in _POLICIES.items():
+            axes.plot(range(101), times[policy], color=COLOURS[shade], linewidth=2, label=title)
+        axes.axhline(1, color=COLOURS["muted"], linewidth=1)
+        axes.set_yscale("log")
+        axes.set_ylim(0.5, 20)
+        axes.set_yticks([0.5, 1, 2, 5, 10, 20], labels=["0.5", "1", "2", "5", "10", "20"])
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.set_xlim(0, 100)
+        axes.grid(axis="y")
+        axes.set_title(_GROUPS[group])
+    for axes in rooms[1]:
+        axes.set_xlabel("cells, from the shortest time to the longest, %")
+    for axes in rooms[:, 0]:
+        axes.set_ylabel("times the fastest window")
+    drawn.legend(*rooms.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    return Picture(name, "Time in the model, in multiples of the fastest fixed window; lower is better", drawn)
+
+
+def losses_picture(matrix: Matrix, name: str) -> Picture:
+    """The metric that decides in each workload, and by how much it is worse than the baseline's, with its interval."""
+    found = [pair.deciding for pair in make_pairs(matrix)]
+    drawn, axes = rows_of([f"{each.workload}, {' '.join(METRICS[each.metric].title).strip()}" for each in found])
+    axes.axvline(0, color=COLOURS["muted"], linewidth=1)
+    axes.set_xlabel(f"% more than {matrix.baseline}; left of 0 is better")
+    for row, each in enumerate(found):
+        shade = COLOURS[_CHANGES.get(each.change, "same")]
+        low, high = (each.loss, each.loss) if each.repeats or not each.interval else each.interval
+        axes.plot([low * 100, high * 100], [row, row], color=shade, linewidth=3, solid_capstyle="round")
+        axes.plot([each.loss * 100], [row], "o", color=shade, markersize=7)
+    return Picture(name, "What decides in each workload, with its 95 % interval", drawn)
 
 
 def touches_picture(trace: Trace, file: int, title: str) -> Picture:

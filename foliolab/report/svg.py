@@ -87,12 +87,22 @@ def figure(height: int) -> Figure:
     return made
 
 
-def ratio_rows(labels: Sequence[str], values: Sequence[float], title: str) -> tuple[Figure, Axes]:
-    """A figure with a row for each label, the first on top, and room for these ratios, by their logarithm."""
+def rows_of(labels: Sequence[str]) -> tuple[Figure, Axes]:
+    """A figure with a row for each label, the first on top."""
     drawn = figure(_ROW * len(labels) + _EDGES)
     axes = drawn.subplots()
-    low, high = min([0.8, *values]) / 1.1, max([1.25, *values]) * 1.1
     axes.grid(axis="x")
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    return drawn, axes
+
+
+def ratio_rows(labels: Sequence[str], values: Sequence[float], title: str) -> tuple[Figure, Axes]:
+    """A figure of rows that has room for these ratios, by their logarithm."""
+    drawn, axes = rows_of(labels)
+    low, high = min([0.8, *values]) / 1.1, max([1.25, *values]) * 1.1
     axes.axvline(1, color=COLOURS["muted"], linewidth=1)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
@@ -100,10 +110,6 @@ def ratio_rows(labels: Sequence[str], values: Sequence[float], title: str) -> tu
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > 10 * low else AutoLocator())
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
     return drawn, axes
 
 

@@ -32,6 +32,8 @@ from foliolab.reproduce.released import (
     write_released,
 )
 
+_REGRETS = ("simulate", "--table", "--json")
+"""What prints the regrets of a picture."""
 RunLab = Callable[[Sequence[str]], str]
 """What another command of the lab prints."""
 
@@ -83,9 +85,9 @@ def ship(parts: Sequence[Part]) -> None:
 
 def fill_documents(parts: Sequence[Part], run_lab: RunLab) -> None:
     """Draw pictures and fill figures anew from release/; ChecksFailed with the documents that could not be filled."""
-    for file, drawing in _drawn().items():
-        write_atomic(REPOSITORY / file, drawing)
     run, figures = _runs(parts, run_lab), load_figures(RELEASE / FIGURES)
+    for file, drawing in _drawn(run).items():
+        write_atomic(REPOSITORY / file, drawing)
     faults = []
     for name, before in _texts(parts).items():
         try:
@@ -136,7 +138,7 @@ def standing(parts: Sequence[Part], run_lab: RunLab) -> Standing:
         found.differing.extend(f"{name}: {what}" for what in filled.changed)
         found.waiting.extend(f"{name}: {what}" for what in filled.waiting)
         found.typed[name] = filled.typed
-    found.differing.extend(str(file) for file, text in _drawn().items() if (REPOSITORY / file).read_text() != text)
+    found.differing.extend(str(file) for file, text in _drawn(run).items() if (REPOSITORY / file).read_text() != text)
     return found
 
 
@@ -197,7 +199,8 @@ def _runs(parts: Sequence[Part], run_lab: RunLab) -> Printed:
     return lambda argv: run(tuple(argv))
 
 
-def _drawn() -> dict[Path, str]:
+def _drawn(run: Printed) -> dict[Path, str]:
     from foliolab.report.pictures import of_documents  # takes a second, which plans do not need
 
-    return of_documents(recorded_reads(RELEASE / RECORDED), read_released())
+    regrets = json.loads(run(_REGRETS))["rows"]
+    return of_documents(recorded_reads(RELEASE / RECORDED), read_released(), regrets)

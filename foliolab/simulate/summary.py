@@ -49,7 +49,7 @@ def ours(rows: Iterable[RegretRow]) -> list[RegretRow]:
 
 
 def summary_to_json(rows: Sequence[RegretRow]) -> list[dict[str, Any]]:
-    """One for each group and variant, with figures for each device, too.
+    """One for each group and variant, with figures for each device, too, and percentiles of time from 0 to 100.
 
     That of ``adaptive`` counts the cells where it costs much, and where it loses.
     """
@@ -62,17 +62,24 @@ def summary_to_json(rows: Sequence[RegretRow]) -> list[dict[str, Any]]:
             "over": sum(row.over for row in adaptive),
             "lost": sum(row.lost for row in adaptive),
         }
+        times = {variant: sorted(map(TIME, of)) for variant, of in grouped(members, lambda row: row.variant).items()}
         for variant, figures in _figures(members).items():
             found.append(
                 {
                     "group": group,
                     "variant": variant,
                     **figures,
+                    "time_percentiles": _percentiles(times[variant]),
                     "devices": {device: of[variant] for device, of in by_device.items()},
                     **(counts if variant == "adaptive" else {}),
                 }
             )
     return found
+
+
+def _percentiles(values: Sequence[float]) -> list[float]:
+    """From 0 to 100, of values in their order."""
+    return [values[share * (len(values) - 1) // 100] for share in range(101)]
 
 
 def _figures(rows: Sequence[RegretRow]) -> dict[str, dict[str, float | None]]:

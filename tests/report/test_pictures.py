@@ -12,9 +12,11 @@ from foliohost.report.heatmap import heatmap
 from foliohost.trace import Trace, TraceFile
 from foliolab.experiment.load import find_experiment
 from foliolab.report.devices import by_device
-from foliolab.report.pictures import reads_picture, times_picture, touches_picture
+from foliolab.report.pictures import losses_picture, reads_picture, regret_picture, times_picture, touches_picture
 from foliolab.report.reads import Panel, Reads, RecordedReads, Stretch
 from foliolab.report.view import make_views
+from foliolab.simulate.suite import GROUPS
+from tests.analyse.matrix import boots, matrix
 from tests.samples import sample
 
 MIB = 1 << 20
@@ -81,6 +83,35 @@ def test_times_have_a_mark_for_each_cell_and_disk() -> None:
     restored, written = rows["snapshots are restored"], rows["writes to random pages"]
     assert sorted(marks["NVMe"]) == [[0.95, restored], [1.5, written]]
     assert marks["hard disk"] == [[0.5, written]]
+
+
+def test_regrets_have_a_line_for_each_policy_and_a_place_for_each_group() -> None:
+    policies = {"adaptive": 1.0, "first-steps": 1.5, "off": 2.0, "linux-7.3": 3.0, "xnu": 4.0, "fixed-4": 5.0}
+    regrets = [
+        {"group": group, "variant": variant, "time_percentiles": [times + number] * 101}
+        for number, group in enumerate(GROUPS)
+        for variant, times in policies.items()
+    ]
+    axes = regret_picture(regrets, "regret").figure.axes
+    titles = [each.get_title("left") for each in axes]
+    assert titles == ["access patterns", "later patterns", "traces of stores", "cases that users reported"]
+    for number, each in enumerate(axes):
+        *lines, best = each.lines
+        assert [data(line)[100] for line in lines] == [[100, times + number] for times in (1, 1.5, 2, 3, 4)]
+        assert [y for _, y in data(best)] == [1, 1]
+
+
+def test_losses_have_a_row_for_each_workload_with_its_interval() -> None:
+    off, adaptive = [{"major_faults": 10_000 + boot} for boot in range(10)], [15_000 + 2 * boot for boot in range(10)]
+    samples = [*boots("off", *off), *boots("adaptive", *({"major_faults": faults} for faults in adaptive))]
+    axes = losses_picture(matrix(*samples, metrics=["major_faults"], repeats=False), "workloads").figure.axes[0]
+    assert labels(axes) == ["gcc, major faults"]
+    zero, interval, mark = axes.lines
+    assert [x for x, _ in data(zero)] == [0, 0]
+    ((loss, row),) = data(mark)
+    (low, _), (high, _) = data(interval)
+    assert (row, low < loss < high) == (0, True)
+    assert loss == pytest.approx(50, abs=0.1)
 
 
 def test_touches_are_as_large_as_the_cells_that_have_any() -> None:

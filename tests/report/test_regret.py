@@ -175,6 +175,12 @@ def test_means_for_programs() -> None:
     assert "lost" not in found["off"]
 
 
+def test_percentiles_go_from_the_shortest_time_to_the_longest() -> None:
+    rows = [row("adaptive", 1, f"p{number}", time=1 + number) for number in (2, 0, 1)]
+    (found,) = summary_to_json(rows)
+    assert found["time_percentiles"] == [1] * 50 + [2] * 50 + [3]
+
+
 def test_an_ablation_for_a_document_says_what_mechanisms_do() -> None:
     of = Regrets(2.5, 1.25)
     most = dict.fromkeys((PATTERNS, FAMILIES, JUDGED, REPORTS), of)
