@@ -2,7 +2,8 @@
 /*
  * Let threads touch random pages of one file, or of a file each, that lie on a
  * device in memory, and tell how long that took: a fault waits for no disk there,
- * so that what threads wait for is each other.
+ * so that what threads wait for is each other. Or let one thread read in order,
+ * and tell how often it finds no page while the others miss.
  *
  * The device is a copy of a disk with a file system on it.
  */
@@ -23,9 +24,9 @@
 #define PAGES_A_TOUCH	16
 #define MOST		64	/* threads, and files of their own */
 
-enum files { ONE, OWN };
+enum files { ONE, OWN, STREAM };
 
-static const char *const files[] = { "one", "own", NULL };
+static const char *const files[] = { "one", "own", "stream", NULL };
 
 static struct env {
 	const char *disk;
@@ -55,6 +56,8 @@ static struct {
 	uint64_t touches;	/* of a thread */
 	const volatile char *maps[MOST];	/* of each thread */
 	uint64_t *plan;
+	uint64_t stream_faults;	/* major ones of the thread that reads in order */
+	bool stream_ended;
 	dev_t device_number;
 } work;
 
@@ -70,7 +73,8 @@ static struct probe_option options[] = {
 	  .number = &env.threads, .least = 1, .most = MOST },
 	{ "files", "FILES",
 	  "one: all threads share the touches of one file (default); own: "
-	  "each has a file of its own",
+	  "each has a file of its own; stream: the first reads half of one "
+	  "file in order, and the others touch the rest meanwhile",
 	  .choice = &env.files, .names = files },
 	{ "read_ahead_kb", "N", "of the device in memory",
 	  .number = &env.read_ahead_kib },
@@ -169,6 +173,8 @@ static void prepare(void)
 	for (uint64_t t = 0; t < env.threads; t++)
 		work.maps[t] = env.files == OWN || !t ? map_number(t) :
 							 work.maps[0];
+	if (env.files == STREAM)
+		return;
 	work.touches = work.pages / PAGES_A_TOUCH;
 	if (env.files == ONE)
 		work.touches /= env.threads;
@@ -182,12 +188,47 @@ static void prepare(void)
 		work.plan[i] = random_below(&state, work.pages);
 }
 
-static void touch(uint64_t thread)
+static void touch_page(uint64_t thread, uint64_t page)
+{
+	(void)work.maps[thread][page * work.page_size];
+}
+
+static void read_in_order(void)
+{
+	struct rusage before, after;
+
+	getrusage(RUSAGE_THREAD, &before);
+	for (uint64_t page = 0; page < work.pages / 2; page++)
+		touch_page(0, page);
+	getrusage(RUSAGE_THREAD, &after);
+	work.stream_faults = after.ru_majflt - before.ru_majflt;
+	__atomic_store_n(&work.stream_ended, true, __ATOMIC_RELEASE);
+}
+
+static void touch_beside(uint64_t thread)
+{
+	uint64_t half = work.pages / 2, state = env.seed + thread;
+
+	while (!__atomic_load_n(&work.stream_ended, __ATOMIC_ACQUIRE))
+		touch_page(thread, half + random_below(&state, half));
+}
+
+static void touch_planned(uint64_t thread)
 {
 	const uint64_t *plan = work.plan + thread * work.touches;
 
 	for (uint64_t i = 0; i < work.touches; i++)
-		(void)work.maps[thread][plan[i] * work.page_size];
+		touch_page(thread, plan[i]);
+}
+
+static void touch(uint64_t thread)
+{
+	if (env.files != STREAM)
+		touch_planned(thread);
+	else if (thread)
+		touch_beside(thread);
+	else
+		read_in_order();
 }
 
 static void print_result(const struct counters *before,
@@ -198,7 +239,10 @@ static void print_result(const struct counters *before,
 	print_count("threads", true, env.threads);
 	print_count("seed", true, env.seed);
 	print_count("page_size", true, work.page_size);
-	print_count("work", true, env.threads * work.touches);
+	print_count("work", true, env.files == STREAM ? work.pages / 2 :
+						env.threads * work.touches);
+	if (env.files == STREAM)
+		print_count("stream_faults", true, work.stream_faults);
 	print_reads(before, after);
 	printf(", \"cpu_seconds\": %.6f, \"seconds\": %.9f}\n",
 	       cpu_seconds(&after->usage) - cpu_seconds(&before->usage),

@@ -153,10 +153,11 @@ READS_FLAGS = "mem_cgroup_from_task /"
 
 
 @_NO_STRESS
-def test_no_data_race_is_ours(programs: Programs, tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", [X86_64_4K, ARM64_4K], indirect=True, ids=str)
+def test_no_data_race_is_ours(machine: Machine, programs: Programs, tmp_path: Path) -> None:
     """Races of faults with all that changes a mapping, with a kernel that finds data races; it has some of its own."""
     assert {"mmap_readahead_adapt", "mmap_readahead_known", "read_and_wait", "change_pte_runs"} <= OUR_FUNCTIONS
-    kernel = build(KernelRequest(X86_64_4K.arch, "patched", "debug", ("kcsan", "xfs")))
+    kernel = build(KernelRequest(machine.arch, "patched", "debug", ("kcsan", "xfs"), page_size=machine.page_size))
     races = (
         ["mmap_readahead_race", STRESS_SECONDS],
         ["fault_recency_race", "--seconds", STRESS_SECONDS],
