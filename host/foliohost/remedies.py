@@ -148,7 +148,7 @@ class _Case:
         kernel = Remedy("our kernel, whose window adapts", KERNEL, figures, f"{gives} (docs/stores.md)")
         module = Remedy("our module, whose window adapts", MODULE, figures, f"{gives} (docs/module.md: {where})")
         if not self._seen.module_tried:
-            caveat = "not tried on this kernel, but on Debian's 6.1, 6.12 and 7.3 (docs/module.md)"
+            caveat = "not tried on this kernel, but on Debian's 6.1, 6.12, 7.2 and 7.3 (docs/module.md)"
             module = replace(module, figures=Forecast(), caveat=caveat)
         return [kernel, module]
 

@@ -19,7 +19,7 @@ from foliohost.record import LIMIT_BYTES, LiveRecording, record
 from foliohost.target import Process, StartedProgram
 from foliohost.trace import write_trace
 
-INTERRUPTED = "Interrupted; a trace is written only once the recorded program has ended."
+INTERRUPTED = "Interrupted; a trace is written only once the recording has ended."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
