@@ -60,8 +60,6 @@ REVIEWED = ["Mailbox", "Problem", "Change", "Figures", "Costs", "What it does no
 """What reviewers want to know of a part of the series, in this order."""
 LONGEST_SENTENCE = 25
 """Words."""
-LONGER = {"release/README.md": 32}
-"""The same for documents that have longer ones. These numbers may only fall."""
 MOST_TERMS = 50
 MOST_BOXES = 14
 TYPED = {
@@ -157,8 +155,7 @@ def test_commits_that_a_note_names_are_in_the_mailbox(note: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_no_sentence_is_long(document: Path) -> None:
-    limit = LONGER.get(str(document.relative_to(REPOSITORY)), LONGEST_SENTENCE)
-    long = [sentence for sentence in sentences(written(document)) if count_words(sentence) > limit]
+    long = [sentence for sentence in sentences(written(document)) if count_words(sentence) > LONGEST_SENTENCE]
     assert long == []
 
 
