@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from itertools import cycle, groupby
 from math import nan
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, PathPatch
@@ -15,7 +15,7 @@ from matplotlib.ticker import NullLocator
 from foliohost.report.heatmap import heatmap
 from foliohost.trace import Trace
 from foliolab.analyse.compared import Question
-from foliolab.analyse.differences import Change
+from foliolab.analyse.differences import Change, Difference
 from foliolab.analyse.losses import THRESHOLD, Matrix, make_matrix, make_pairs
 from foliolab.arch import X86_64
 from foliolab.campaign.sample import Sample
@@ -55,6 +55,7 @@ _GROUPS = {
     TRACES: "traces of stores",
     REPORTS: "cases that users reported",
 }
+_MOST_TIMES = 20
 _CHANGES = {Change.BETTER: "gain", Change.WORSE: "loss", Change.SUSPECTED: "loss"}
 """Colours of losses and gains that count."""
 
@@ -145,18 +146,19 @@ def regret_picture(regrets: Sequence[Mapping[str, Any]], name: str) -> Picture:
             axes.plot(range(101), times[policy], color=COLOURS[shade], linewidth=2, label=title)
         axes.axhline(1, color=COLOURS["muted"], linewidth=1)
         axes.set_yscale("log")
-        axes.set_ylim(0.5, 20)
+        axes.set_ylim(0.4, _MOST_TIMES)
         axes.set_yticks([0.5, 1, 2, 5, 10, 20], labels=["0.5", "1", "2", "5", "10", "20"])
         axes.yaxis.set_minor_locator(NullLocator())
         axes.set_xlim(0, 100)
         axes.grid(axis="y")
         axes.set_title(_GROUPS[group])
     for axes in rooms[1]:
-        axes.set_xlabel("cells, from the shortest time to the longest, %")
+        axes.set_xlabel("cells, from the least multiple to the greatest, %")
     for axes in rooms[:, 0]:
-        axes.set_ylabel("times the fastest window")
+        axes.set_ylabel("multiples")
     drawn.legend(*rooms.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
-    return Picture(name, "Time in the model, in multiples of the fastest fixed window; lower is better", drawn)
+    title = f"Time in the model, in multiples of the fastest fixed window's, cut at {_MOST_TIMES}; lower is better"
+    return Picture(name, title, drawn)
 
 
 def losses_picture(matrix: Matrix, name: str) -> Picture:
@@ -169,8 +171,14 @@ def losses_picture(matrix: Matrix, name: str) -> Picture:
         shade = COLOURS[_CHANGES.get(each.change, "same")]
         low, high = (each.loss, each.loss) if each.repeats or not each.interval else each.interval
         axes.plot([low * 100, high * 100], [row, row], color=shade, linewidth=3, solid_capstyle="round")
-        axes.plot([each.loss * 100], [row], "o", color=shade, markersize=7)
-    return Picture(name, "What decides in each workload, with its 95 % interval", drawn)
+        axes.plot([each.loss * 100], [row], "o", color=shade, markersize=7, fillstyle=_fill(each))
+    return Picture(name, "What decides in each workload, with its 95 % interval; hollow is of no account", drawn)
+
+
+def _fill(difference: Difference) -> Literal["none", "full"]:
+    """Hollow is what tables have in parentheses: of no account, or not shown."""
+    passed_over = difference.change not in _CHANGES and abs(difference.loss) > THRESHOLD
+    return "none" if passed_over else "full"
 
 
 def touches_picture(trace: Trace, file: int, title: str) -> Picture:

@@ -86,8 +86,6 @@ def ship(parts: Sequence[Part]) -> None:
 def fill_documents(parts: Sequence[Part], run_lab: RunLab) -> None:
     """Draw pictures and fill figures anew from release/; ChecksFailed with the documents that could not be filled."""
     run, figures = _runs(parts, run_lab), load_figures(RELEASE / FIGURES)
-    for file, drawing in _drawn(run).items():
-        write_atomic(REPOSITORY / file, drawing)
     faults = []
     for name, before in _texts(parts).items():
         try:
@@ -98,6 +96,8 @@ def fill_documents(parts: Sequence[Part], run_lab: RunLab) -> None:
         if after != before:
             write_atomic(REPOSITORY / name, after)
             say(f"{name} has new figures.")
+    for file, drawing in _drawn(run).items():
+        write_atomic(REPOSITORY / file, drawing)
     if faults:
         raise ChecksFailed(" ".join(faults))
 

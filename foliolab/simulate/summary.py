@@ -62,14 +62,13 @@ def summary_to_json(rows: Sequence[RegretRow]) -> list[dict[str, Any]]:
             "over": sum(row.over for row in adaptive),
             "lost": sum(row.lost for row in adaptive),
         }
-        times = {variant: sorted(map(TIME, of)) for variant, of in grouped(members, lambda row: row.variant).items()}
         for variant, figures in _figures(members).items():
             found.append(
                 {
                     "group": group,
                     "variant": variant,
                     **figures,
-                    "time_percentiles": _percentiles(times[variant]),
+                    "time_percentiles": _percentiles(TIME(row) for row in members if row.variant == variant),
                     "devices": {device: of[variant] for device, of in by_device.items()},
                     **(counts if variant == "adaptive" else {}),
                 }
@@ -77,8 +76,9 @@ def summary_to_json(rows: Sequence[RegretRow]) -> list[dict[str, Any]]:
     return found
 
 
-def _percentiles(values: Sequence[float]) -> list[float]:
-    """From 0 to 100, of values in their order."""
+def _percentiles(values: Iterable[float]) -> list[float]:
+    """From 0 to 100."""
+    values = sorted(values)
     return [values[share * (len(values) - 1) // 100] for share in range(101)]
 
 

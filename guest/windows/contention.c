@@ -3,7 +3,8 @@
  * Let threads touch random pages of one file, or of a file each, that lie on a
  * device in memory, and tell how long that took: a fault waits for no disk there,
  * so that what threads wait for is each other. Or let one thread read in order,
- * and tell how often it finds no page while the others miss.
+ * and tell how often it finds no page while the others miss, which page out what
+ * they have touched.
  *
  * The device is a copy of a disk with a file system on it.
  */
@@ -22,6 +23,7 @@
 #define CHUNK		(1 << 20)
 #define PLACE		"/tmp/contention"
 #define PAGES_A_TOUCH	16
+#define STREAM_SHARE	16	/* of the file is read in order: one part of so many */
 #define MOST		64	/* threads, and files of their own */
 
 enum files { ONE, OWN, STREAM };
@@ -56,7 +58,8 @@ static struct {
 	uint64_t touches;	/* of a thread */
 	const volatile char *maps[MOST];	/* of each thread */
 	uint64_t *plan;
-	uint64_t stream_faults;	/* major ones of the thread that reads in order */
+	uint64_t stream;	/* pages that are read in order */
+	uint64_t stream_faults;	/* major ones of the thread that does it */
 	bool stream_ended;
 	dev_t device_number;
 } work;
@@ -73,7 +76,7 @@ static struct probe_option options[] = {
 	  .number = &env.threads, .least = 1, .most = MOST },
 	{ "files", "FILES",
 	  "one: all threads share the touches of one file (default); own: "
-	  "each has a file of its own; stream: the first reads half of one "
+	  "each has a file of its own; stream: the first reads a 16th of one "
 	  "file in order, and the others touch the rest meanwhile",
 	  .choice = &env.files, .names = files },
 	{ "read_ahead_kb", "N", "of the device in memory",
@@ -173,6 +176,9 @@ static void prepare(void)
 	for (uint64_t t = 0; t < env.threads; t++)
 		work.maps[t] = env.files == OWN || !t ? map_number(t) :
 							 work.maps[0];
+	work.stream = work.pages / STREAM_SHARE;
+	if (!work.stream)
+		fail(1, "There are fewer than %d pages.", STREAM_SHARE);
 	if (env.files == STREAM)
 		return;
 	work.touches = work.pages / PAGES_A_TOUCH;
@@ -198,19 +204,27 @@ static void read_in_order(void)
 	struct rusage before, after;
 
 	getrusage(RUSAGE_THREAD, &before);
-	for (uint64_t page = 0; page < work.pages / 2; page++)
+	for (uint64_t page = 0; page < work.stream; page++)
 		touch_page(0, page);
 	getrusage(RUSAGE_THREAD, &after);
 	work.stream_faults = after.ru_majflt - before.ru_majflt;
 	__atomic_store_n(&work.stream_ended, true, __ATOMIC_RELEASE);
 }
 
+/* Whatever is touched goes at once, with its block, so that it is missed again. */
 static void touch_beside(uint64_t thread)
 {
-	uint64_t half = work.pages / 2, state = env.seed + thread;
+	uint64_t first = work.stream / PAGES_A_TOUCH + 1;
+	uint64_t blocks = work.pages / PAGES_A_TOUCH - first;
+	uint64_t state = env.seed + (thread << 32);
 
-	while (!__atomic_load_n(&work.stream_ended, __ATOMIC_ACQUIRE))
-		touch_page(thread, half + random_below(&state, half));
+	while (!__atomic_load_n(&work.stream_ended, __ATOMIC_ACQUIRE)) {
+		uint64_t page = (first + random_below(&state, blocks)) * PAGES_A_TOUCH;
+
+		touch_page(thread, page);
+		madvise((void *)(work.maps[thread] + page * work.page_size),
+			PAGES_A_TOUCH * work.page_size, MADV_PAGEOUT);
+	}
 }
 
 static void touch_planned(uint64_t thread)
@@ -239,7 +253,7 @@ static void print_result(const struct counters *before,
 	print_count("threads", true, env.threads);
 	print_count("seed", true, env.seed);
 	print_count("page_size", true, work.page_size);
-	print_count("work", true, env.files == STREAM ? work.pages / 2 :
+	print_count("work", true, env.files == STREAM ? work.stream :
 						env.threads * work.touches);
 	if (env.files == STREAM)
 		print_count("stream_faults", true, work.stream_faults);

@@ -50,3 +50,11 @@ def test_every_thread_touches_its_share(guest: Guest) -> None:
     assert (one["work"], own["work"]) == (4096 // 16, 4 * 64 // 16)
     assert 0.9 * one["work"] < one["major_faults"] <= one["work"]
     assert guest.run([":list", "/sys/block"]).checked().stdout.decode().count("zram") == 1
+
+
+def test_a_stream_counts_its_own_misses(guest: Guest) -> None:
+    arguments = ("--disk", "/dev/vda", "--one_pages", "4096", "--files", "stream", "--read_ahead_kb", "128")
+    alone, beside = (run(guest, "contention", *arguments, "--threads", threads) for threads in ("1", "2"))
+    assert alone["work"] == beside["work"] == 4096 // 16
+    assert 1 <= alone["stream_faults"] == alone["major_faults"] < 256 // 16
+    assert 1 <= beside["stream_faults"] < beside["major_faults"]
