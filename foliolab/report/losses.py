@@ -56,10 +56,14 @@ def _spell(difference: Difference, figure: float) -> str:
 
 
 def _loss(difference: Difference, threshold: float) -> str:
-    """In parentheses if it is large and was not shown, or does not count."""
+    """In parentheses if it is passed over."""
     text = _share(difference)
-    passed_over = difference.change not in (Change.WORSE, Change.BETTER) and abs(difference.loss) > threshold
-    return f"({text})" if passed_over else text
+    return f"({text})" if passed_over(difference, threshold) else text
+
+
+def passed_over(difference: Difference, threshold: float) -> bool:
+    """Whether it is large, but was not shown, or does not count."""
+    return difference.change not in (Change.WORSE, Change.BETTER) and abs(difference.loss) > threshold
 
 
 def _share(difference: Difference) -> str:

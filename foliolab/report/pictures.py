@@ -15,15 +15,16 @@ from matplotlib.ticker import NullLocator
 from foliohost.report.heatmap import heatmap
 from foliohost.trace import Trace
 from foliolab.analyse.compared import Question
-from foliolab.analyse.differences import Change, Difference
+from foliolab.analyse.differences import Change
 from foliolab.analyse.losses import THRESHOLD, Matrix, make_matrix, make_pairs
 from foliolab.arch import X86_64
 from foliolab.campaign.sample import Sample
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.metrics import METRICS
-from foliolab.report.columns import count, mib
+from foliolab.report.columns import count, mib, with_unit
 from foliolab.report.devices import by_device, medians, over, pair_of
+from foliolab.report.losses import passed_over
 from foliolab.report.reads import READ_AHEAD_KB, READS, Panel, RecordedReads
 from foliolab.report.svg import COLOURS, HEAT, Picture, figure, ratio_rows, rows_of, to_svg
 from foliolab.report.titles import device_title, titles_of
@@ -56,6 +57,7 @@ _GROUPS = {
     REPORTS: "cases that users reported",
 }
 _MOST_TIMES = 20
+"""Where curves of regrets are cut."""
 _CHANGES = {Change.BETTER: "gain", Change.WORSE: "loss", Change.SUSPECTED: "loss"}
 """Colours of losses and gains that count."""
 
@@ -140,7 +142,7 @@ def regret_picture(regrets: Sequence[Mapping[str, Any]], name: str) -> Picture:
     """Times over those with the fastest fixed window, from the best cell of the model to the worst, by group."""
     drawn = figure(560)
     rooms = drawn.subplots(2, 2, sharex=True, sharey=True)
-    for axes, group in zip(rooms.flat, _GROUPS, strict=True):
+    for axes, (group, heading) in zip(rooms.flat, _GROUPS.items(), strict=True):
         times = {each["variant"]: each["time_percentiles"] for each in regrets if each["group"] == group}
         for policy, (title, shade) in _POLICIES.items():
             axes.plot(range(101), times[policy], color=COLOURS[shade], linewidth=2, label=title)
@@ -151,7 +153,7 @@ def regret_picture(regrets: Sequence[Mapping[str, Any]], name: str) -> Picture:
         axes.yaxis.set_minor_locator(NullLocator())
         axes.set_xlim(0, 100)
         axes.grid(axis="y")
-        axes.set_title(_GROUPS[group])
+        axes.set_title(heading)
     for axes in rooms[1]:
         axes.set_xlabel("cells, from the least multiple to the greatest, %")
     for axes in rooms[:, 0]:
@@ -162,23 +164,23 @@ def regret_picture(regrets: Sequence[Mapping[str, Any]], name: str) -> Picture:
 
 
 def losses_picture(matrix: Matrix, name: str) -> Picture:
-    """The metric that decides in each workload, and by how much it is worse than the baseline's, with its interval."""
+    """The metric that decides in each workload, and by how much it is worse than the baseline's, with its interval.
+
+    Marks are hollow where tables have parentheses.
+    """
     found = [pair.deciding for pair in make_pairs(matrix)]
-    drawn, axes = rows_of([f"{each.workload}, {' '.join(METRICS[each.metric].title).strip()}" for each in found])
+    drawn, axes = rows_of([f"{each.workload}, {with_unit(METRICS[each.metric])}" for each in found])
     axes.axvline(0, color=COLOURS["muted"], linewidth=1)
     axes.set_xlabel(f"% more than {matrix.baseline}; left of 0 is better")
     for row, each in enumerate(found):
         shade = COLOURS[_CHANGES.get(each.change, "same")]
         low, high = (each.loss, each.loss) if each.repeats or not each.interval else each.interval
         axes.plot([low * 100, high * 100], [row, row], color=shade, linewidth=3, solid_capstyle="round")
-        axes.plot([each.loss * 100], [row], "o", color=shade, markersize=7, fillstyle=_fill(each))
-    return Picture(name, "What decides in each workload, with its 95 % interval; hollow is of no account", drawn)
-
-
-def _fill(difference: Difference) -> Literal["none", "full"]:
-    """Hollow is what tables have in parentheses: of no account, or not shown."""
-    passed_over = difference.change not in _CHANGES and abs(difference.loss) > THRESHOLD
-    return "none" if passed_over else "full"
+        mark: Literal["none", "full"] = "none" if passed_over(each, matrix.threshold) else "full"
+        axes.plot([each.loss * 100], [row], "o", color=shade, markersize=7, fillstyle=mark)
+    return Picture(
+        name, "What decides in each workload, with its 95 % interval; hollow was not shown, or is of no account", drawn
+    )
 
 
 def touches_picture(trace: Trace, file: int, title: str) -> Picture:

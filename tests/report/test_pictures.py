@@ -12,6 +12,7 @@ from foliohost.report.heatmap import heatmap
 from foliohost.trace import Trace, TraceFile
 from foliolab.experiment.load import find_experiment
 from foliolab.report.devices import by_device
+from foliolab.report.losses import loss_columns, make_rows
 from foliolab.report.pictures import losses_picture, reads_picture, regret_picture, times_picture, touches_picture
 from foliolab.report.reads import Panel, Reads, RecordedReads, Stretch
 from foliolab.report.view import make_views
@@ -112,6 +113,19 @@ def test_losses_have_a_row_for_each_workload_with_its_interval() -> None:
     (low, _), (high, _) = data(interval)
     assert (row, low < loss < high) == (0, True)
     assert loss == pytest.approx(50, abs=0.1)
+    assert mark.get_fillstyle() == "full"
+
+
+def test_a_loss_that_too_few_boots_show_is_hollow_as_tables_have_it_in_parentheses() -> None:
+    few = matrix(
+        *boots("off", *({"major_faults": 10_000 + boot} for boot in range(3))),
+        *boots("adaptive", *({"major_faults": 15_000 + boot} for boot in range(3))),
+        metrics=["major_faults"],
+        repeats=False,
+    )
+    assert "(+50.0 %)" in {*loss_columns(few, make_rows(few, everything=False))[5].cells}
+    *_, mark = losses_picture(few, "workloads").figure.axes[0].lines
+    assert mark.get_fillstyle() == "none"
 
 
 def test_touches_are_as_large_as_the_cells_that_have_any() -> None:
