@@ -17,7 +17,7 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import check_name
 from foliolab.report import agreement
-from foliolab.report.columns import variant_columns
+from foliolab.report.columns import Shown, variant_columns
 from foliolab.report.devices import by_device
 from foliolab.report.markdown import devices_to_table, seconds_to_table, to_markdown, to_table
 from foliolab.report.section import sections
@@ -46,9 +46,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     add_tables(form)
     add_json(form, '{"rows": [...], "verdicts": [...], "agreement": [...]}')
-    text = "with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated."
-    text += " What was not measured says so, if anything else was"
-    parser.add_argument("--column", metavar="HEAD=VARIANT", action="append", default=[], help=text)
+    text = "with --table: a column for this variant under this head, in cells of these values if any are named, and"
+    text += " rows for cells and metrics; may be repeated. What was not measured says so, if anything else was"
+    parser.add_argument("--column", metavar="HEAD=VARIANT[,AXIS=VALUE,...]", action="append", default=[], help=text)
     parser.add_argument("--metric", metavar="M,...", help="with --column: these (default: the experiment's own)")
     text = "with --table, of stores: a row for each store, with what look-ups and scans cost with the adaptive window"
     text += " against none; for each workload, with price and major faults; or for pairs of works that users want"
@@ -79,18 +79,23 @@ def _cells(samples: Sequence[Sample], experiments: dict[str, Experiment], filter
     try:
         return choose(list(dict.fromkeys(Cell.of(sample.cell) for sample in samples)), filters)
     except UnknownCell as error:
-        scales = [scale for experiment in experiments.values() for scale in experiment.scales.values()]
-        choose([cell for scale in scales for cell in scale.cells], filters)
+        choose(_known_cells(experiments), filters)
         raise NoResult(f"Not measured: {error}") from error
 
 
-def _heads(arguments: argparse.Namespace) -> dict[str, str]:
-    heads: dict[str, str] = {}
+def _known_cells(experiments: dict[str, Experiment]) -> list[Cell]:
+    scales = (scale for experiment in experiments.values() for scale in experiment.scales.values())
+    return list(dict.fromkeys(cell for scale in scales for cell in scale.cells))
+
+
+def _heads(arguments: argparse.Namespace) -> dict[str, Shown]:
+    heads: dict[str, Shown] = {}
     for column in arguments.column:
-        head, _, variant = column.partition("=")
+        head, _, shown = column.partition("=")
+        variant, _, cells = shown.partition(",")
         if not head or not variant or head in heads:
             raise UsageError(f"--column '{column}' is no HEAD=VARIANT with a head of its own.")
-        heads[head] = variant
+        heads[head] = Shown(variant, cells)
     if heads and (arguments.variant is not None or not arguments.table):
         raise UsageError("--column is about --table, and chooses the variants itself.")
     if arguments.metric is not None and not heads:
@@ -129,7 +134,7 @@ def _require_one_form(arguments: argparse.Namespace) -> None:
         raise UsageError("--seconds is about a table --by-device.")
 
 
-def _wanted(arguments: argparse.Namespace, columns: Sequence[str]) -> tuple[list[Sample], dict[str, Experiment]]:
+def _wanted(arguments: argparse.Namespace, columns: Sequence[Shown]) -> tuple[list[Sample], dict[str, Experiment]]:
     """The samples that the options leave, those of the variants in ``columns`` alone if any; and their experiments."""
     samples = read_released() if arguments.released else read_samples(store_file())
     experiments: dict[str, Experiment] = {}
@@ -150,14 +155,15 @@ def _wanted(arguments: argparse.Namespace, columns: Sequence[str]) -> tuple[list
     samples = _only(samples, "backend", names_of("--backend", arguments.backend))
     if arguments.device is not None:
         samples = _only(samples, "device", [_NONE if arguments.device == _NONE else device_of(arguments.device).name])
-    variants = _measured(samples, columns) if columns else names_of("--variant", arguments.variant)
-    samples = _only(samples, "variant", variants)
+    choose(_known_cells(experiments), [shown.cells for shown in columns if shown.cells])
+    variants = _measured(samples, [shown.variant for shown in columns])
+    samples = _only(samples, "variant", variants or names_of("--variant", arguments.variant))
     cells = _cells(samples, experiments, arguments.cell)
     return [sample for sample in samples if Cell.of(sample.cell) in cells], experiments
 
 
 def _print(
-    views: Sequence[View], comparisons: Sequence[Agreement], heads: dict[str, str], arguments: argparse.Namespace
+    views: Sequence[View], comparisons: Sequence[Agreement], heads: dict[str, Shown], arguments: argparse.Namespace
 ) -> None:
     source = made_by if arguments.released else nobody
     if arguments.json:

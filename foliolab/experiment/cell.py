@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A cell: one point on an experiment's axes, such as pattern=stride, stride=1021."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -40,6 +40,10 @@ class Cell:
         """The cell that has these values instead, and is else the same."""
         return Cell(tuple((name, values.get(name, value)) for name, value in self.axes))
 
+    def without(self, axes: Container[str]) -> "Cell":
+        """The cell that lacks these axes, and is else the same."""
+        return Cell(tuple(axis for axis in self.axes if axis[0] not in axes))
+
     def matches(self, partial: Mapping[str, Value]) -> bool:
         """Whether every axis in ``partial`` is here, with that value."""
         mine = self.as_dict()
@@ -62,7 +66,7 @@ def choose(cells: Sequence[Cell], filters: Iterable[str | Cell]) -> tuple[Cell, 
         return tuple(cells)
     chosen: set[Cell] = set()
     for each in wanted:
-        matching = [cell for cell in cells if cell == each or (isinstance(each, str) and _agrees(cell, each))]
+        matching = [cell for cell in cells if cell == each or (isinstance(each, str) and agrees(cell, each))]
         if not matching:
             raise UnknownCell(f"No cell of this experiment matches '{each}'; there are: {_known(cells)}.")
         chosen.update(matching)
@@ -87,7 +91,8 @@ def _known(cells: Sequence[Cell]) -> str:
     return "; ".join(f"{name}={'|'.join(known)}" for name, known in values.items()) + ", though not all together"
 
 
-def _agrees(cell: Cell, text: str) -> bool:
+def agrees(cell: Cell, text: str) -> bool:
+    """Whether the cell has all of "axis=value", several of these with commas."""
     mine = {name: str(value) for name, value in cell.axes}
     wanted = [part.partition("=") for part in text.split(",")]
     return all(equals and mine.get(name.strip()) == value.strip() for name, equals, value in wanted)

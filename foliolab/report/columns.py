@@ -12,8 +12,9 @@ from foliohost.sizes import count as count
 from foliohost.terminal import Column as Column
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
-from foliolab.experiment.cell import Cell
+from foliolab.experiment.cell import Cell, agrees
 from foliolab.experiment.metrics import METRICS, Kind, Metric
+from foliolab.report.titles import titles_of
 from foliolab.report.view import View, timeless
 
 
@@ -145,29 +146,48 @@ def _over_published(view: View, name: str, rank: int) -> Iterator[Column]:
         )
 
 
-def variant_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]) -> list[Column]:
-    """A column for each variant, by the head that it has, and a row for each cell and metric.
+@dataclass(frozen=True)
+class Shown:
+    """What a column of a table is about."""
+
+    variant: str
+    cells: str = ""
+    """Only these: "axis=value", several with commas."""
+
+    @property
+    def axes(self) -> list[str]:
+        return [part.partition("=")[0].strip() for part in self.cells.split(",") if part]
+
+
+def variant_columns(view: View, heads: Mapping[str, Shown], metrics: Sequence[str]) -> list[Column]:
+    """A column for each head, and a row for each cell and metric; cells that differ only in axes of heads share one.
 
     Without metrics it is the experiment's own. A single one is named in the corner, several beside their cells. What
     no sample is of says so.
     """
     chosen = [METRICS[name] for name in metrics or [view.metric]]
     titles = [" ".join(_title(metric, _unit(metric, view), view)).strip() for metric in chosen]
-    cells = list(dict.fromkeys(row.cell for row in view.rows))
-    rows = {(row.cell, row.variant): row for row in view.rows}
+    across = {axis for shown in heads.values() for axis in shown.axes}
+    cells = list(dict.fromkeys(row.cell.without(across) for row in view.rows))
+    labels = titles_of(view.group.experiment, cells) if across else tuple(cell.label for cell in cells)
 
-    def figures(variant: str) -> tuple[str, ...]:
-        found = ((rows.get((cell, variant)), metric) for cell in cells for metric in chosen)
+    def figures(shown: Shown) -> tuple[str, ...]:
+        rows = {
+            row.cell.without(across): row
+            for row in view.rows
+            if row.variant == shown.variant and (not shown.cells or agrees(row.cell, shown.cells))
+        }
+        found = ((rows.get(cell), metric) for cell in cells for metric in chosen)
         return tuple(_figure(row, metric, _unit(metric, view)) if row else Status.NOT_MEASURED for row, metric in found)
 
     named = Column(
         ("", "cell" if len(chosen) > 1 else titles[0]),
-        tuple(first_of_each(cell.label for cell in cells for _ in chosen)),
+        tuple(first_of_each(label for label in labels for _ in chosen)),
         0,
         left=True,
     )
     beside = [Column(("", "figure"), tuple(titles) * len(cells), 0, left=True)] if len(chosen) > 1 else []
-    return [named, *beside, *(Column(("", head), figures(variant), 0) for head, variant in heads.items())]
+    return [named, *beside, *(Column(("", head), figures(shown), 0) for head, shown in heads.items())]
 
 
 def _figure(row: Row, metric: Metric, unit: Unit) -> str:

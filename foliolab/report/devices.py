@@ -14,8 +14,11 @@ from foliolab.report.columns import Column, rate, seconds
 from foliolab.report.titles import device_title, titles_of
 from foliolab.report.view import View
 
-_PAIRS = ("off", "adaptive"), ("off-mglru", "adaptive-mglru")
-"""Without the window and with it, on either LRU. A table is of the first pair that it has a variant of."""
+_PAIRS = ("off", "adaptive"), ("off-mglru", "adaptive-mglru"), ("debian", "module")
+"""Without the window and with it, on either LRU, and on a kernel of Debian's.
+
+A table is of the first pair that it has a variant of.
+"""
 
 TimedFigures = dict[tuple[Cell, str, str], float]
 """By cell, disk and variant."""
@@ -64,7 +67,7 @@ def device_columns(views: Sequence[View]) -> list[Column]:
     """
     cells = list(dict.fromkeys(row.cell for view in views for row in view.rows))
     shared = common(cells)
-    labels = [Cell(tuple(axis for axis in cell.axes if axis not in shared)).label for cell in cells]
+    labels = [cell.without(dict(shared)).label for cell in cells]
     devices = [view.group.device for view in views]
     before, after = pair_of(views)
     taken, metric = medians(views, "seconds"), views[0].metric

@@ -28,7 +28,7 @@ def titles() -> _Titles:
 
 def title_of(experiment: str, cell: Cell) -> str:
     """The cell's title, or its label if it has none."""
-    label = Cell(tuple(axis for axis in cell.axes if axis[0] not in _SHARED)).label
+    label = cell.without(_SHARED).label
     return titles().cells.get(experiment, {}).get(label, cell.label)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
-from foliolab.report.columns import change, rate, scale_factor, times, variant_columns
+from foliolab.report.columns import Shown, change, rate, scale_factor, times, variant_columns
 from foliolab.report.markdown import to_markdown, to_table
 from foliolab.report.section import of_view, row_style
 from foliolab.report.verdicts import check
@@ -118,7 +118,7 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert to_table(view(*boots, *others)).endswith("Boots of a row differ by up to 100 %, by 50 % in the median.\n")
 
 
-KERNELS = {"Linux 6.12": "unpatched", "Linux 7.3": "debian:7.3", "ours": "published"}
+KERNELS = {"Linux 6.12": Shown("unpatched"), "Linux 7.3": Shown("debian:7.3"), "ours": Shown("published")}
 """Heads of columns, and their variants."""
 
 
@@ -156,6 +156,25 @@ def test_rows_beside_each_other_may_be_of_several_metrics() -> None:
         "| stride 2053 | major faults | 4,000 | 4,000 | guest-crash |",
         "|  | read GiB | 51.198 | 1.000 | guest-crash |",
     ]
+
+
+def test_a_column_can_be_of_some_cells_and_then_no_row_tells_their_axes() -> None:
+    axes = {"store": "lmdb", "workload": "uniform", "times": 2}
+    settings = [("debian", 128, "none", 3), ("debian", 16, "none", 2), ("debian", 128, "own", 1)]
+    samples = [
+        sample(variant=variant, cell={**axes, "read_ahead_kb": window, "hint": hint}, metrics={"read_bytes": n * GIB})
+        for variant, window, hint, n in settings
+    ]
+    found = view(*samples)
+    heads = {
+        "as it is": Shown("debian", "read_ahead_kb=128,hint=none"),
+        "16 KiB": Shown("debian", "read_ahead_kb=16"),
+        "hint": Shown("debian", "hint=own"),
+        "module": Shown("module", "read_ahead_kb=128,hint=none"),
+    }
+    title, _, row, *_ = to_table(found, variant_columns(found, heads, [])).splitlines()
+    assert title == "| read GiB | as it is | 16 KiB | hint | module |"
+    assert row == "| lmdb, workload uniform, times 2 | 3.000 | 2.000 | 1.000 | not measured |"
 
 
 def test_rows_for_programs() -> None:
