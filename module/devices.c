@@ -8,12 +8,16 @@
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
 #include <linux/kdev_t.h>
+#include <linux/jiffies.h>
 #include <linux/kernel.h>
+#include <linux/math64.h>
 #include <linux/moduleparam.h>
 #include <linux/namei.h>
+#include <linux/part_stat.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
+#include <linux/time64.h>
 
 #include "devices.h"
 
@@ -21,6 +25,23 @@
 #define MAX_REQUEST_KB	(64 << 10)
 
 #define MAX_DEVICES	64
+/* Of them, those of which only a miss tells. The others are for names that users write. */
+#define MAX_MET		48
+
+/*
+ * A request costs what the disk could read meanwhile, as in mm/mmap_readahead_file.c: 128 KiB
+ * where it takes a millisecond or less, and a KiB more for each 4 us beyond that. The kernel
+ * times what faults wait. A module is not told when a wait ends, so that it takes what reads
+ * of the disk took by the disk's statistics, without what passed meanwhile.
+ */
+#define LEAST_REQUEST_KB	128U
+#define LEAST_WAIT_US		1000U
+#define WAIT_US_PER_KB		4U
+/* Beyond that, a read waits for others. */
+#define MOST_WAIT_US		(LEAST_WAIT_US + 4096U * WAIT_US_PER_KB)
+/* So many reads are worth a look, which moves the average so much of the way. */
+#define LEAST_READS		8
+#define WAIT_SHARE		8
 
 /* Of what users call a device, such as disk/by-id/..., in bytes. */
 #define MAX_NAME	128
@@ -31,6 +52,13 @@
  * @number: the same as a number; 0 of what is no block device
  * @named: it is one of those that adapt, if not all do
  * @request_kb: KiB that could be read instead of a request, 0 for what the others have
+ * @last_kb: what it was for the last miss
+ * @wait_us: what a read takes without what passes meanwhile
+ * @told: when its statistics were looked at, in jiffies; 0 if never
+ * @nr_reads: reads by then
+ * @sectors: sectors of these
+ * @read_ns: nanoseconds that they took, one after the other
+ * @busy: jiffies in which the disk had anything to do
  * @events: how often each happened
  */
 struct device_facts {
@@ -38,6 +66,13 @@ struct device_facts {
 	dev_t number;
 	bool named;
 	unsigned int request_kb;
+	unsigned int last_kb;
+	unsigned int wait_us;
+	unsigned long told;
+	unsigned long nr_reads;
+	unsigned long sectors;
+	u64 read_ns;
+	unsigned long busy;
 	atomic_long_t events[NR_FAULT_EVENTS];
 };
 
@@ -59,15 +94,24 @@ static struct device_facts devices[MAX_DEVICES + 1] = {
 
 static unsigned int nr_devices;
 static bool all_adapt = true;
-static unsigned int request_kb = 128;
+/* 0: what was measured. */
+static unsigned int request_kb;
 
-/* For who adds devices. Parameters are read or written one at a time. */
+/*
+ * For who adds devices, or looks at their statistics. Parameters are read or written one at a
+ * time.
+ */
 static DEFINE_SPINLOCK(devices_lock);
+
+static const struct device_facts *end_of_devices(void)
+{
+	/* Pairs with find_or_add(), which has given them names before. */
+	return devices + smp_load_acquire(&nr_devices);
+}
 
 static struct device_facts *find(const char *name)
 {
-	/* Pairs with find_or_add(), which has given it a name before. */
-	const struct device_facts *end = devices + smp_load_acquire(&nr_devices);
+	const struct device_facts *end = end_of_devices();
 	struct device_facts *device;
 
 	for (device = devices; device < end; device++) {
@@ -83,25 +127,26 @@ static dev_t number_of(const char *name)
 	unsigned int major, minor;
 	int length = 0;
 
-	if (sscanf(name, "%u:%u%n", &major, &minor, &length) != 2 || name[length])
+	if (sscanf(name, "%u:%u%n", &major, &minor, &length) != 2 || name[length] ||
+	    minor > MINORMASK)
 		return 0;
 	return MKDEV(major, minor);
 }
 
-/* Returns NULL if there is no room. */
-static struct device_facts *find_or_add(const char *name)
+/* Returns NULL if so many are known already, or if it has no name. */
+static struct device_facts *find_or_add(const char *name, unsigned int most)
 {
 	struct device_facts *device = find(name);
 
-	if (device)
+	if (device || !*name || READ_ONCE(nr_devices) >= most)
 		return device;
 	spin_lock(&devices_lock);
 	device = find(name);
-	if (!device && nr_devices < MAX_DEVICES && *name) {
+	if (!device && nr_devices < most) {
 		device = &devices[nr_devices];
 		strscpy(device->name, name, sizeof(device->name));
 		device->number = number_of(name);
-		/* Pairs with find(), which sees the name. */
+		/* Pairs with end_of_devices(): who sees the device sees its name. */
 		smp_store_release(&nr_devices, nr_devices + 1);
 	}
 	spin_unlock(&devices_lock);
@@ -110,33 +155,79 @@ static struct device_facts *find_or_add(const char *name)
 
 struct device_facts *device_of(struct inode *inode)
 {
-	return find_or_add(inode_to_bdi(inode)->dev_name) ?: &devices[MAX_DEVICES];
+	return find_or_add(inode_to_bdi(inode)->dev_name, MAX_MET) ?: &devices[MAX_DEVICES];
 }
 
 bool device_adapts(struct inode *inode)
 {
-	/* Pairs with find_or_add(). */
-	const struct device_facts *end = devices + smp_load_acquire(&nr_devices);
+	const struct device_facts *end = end_of_devices();
 	const struct device_facts *device;
 	const char *name;
+	dev_t number;
 
 	if (READ_ONCE(all_adapt))
 		return true;
 	name = inode_to_bdi(inode)->dev_name;
+	/* A file system has the number of its partition, and the name of the disk. */
+	number = S_ISBLK(inode->i_mode) ? inode->i_rdev : inode->i_sb->s_dev;
 	for (device = devices; device < end; device++) {
-		/* A file system has the number of its partition, and the name of the disk. */
 		if (READ_ONCE(device->named) &&
-		    ((device->number && device->number == inode->i_sb->s_dev) ||
+		    ((device->number && device->number == number) ||
 		     !strncmp(name, device->name, sizeof(device->name))))
 			return true;
 	}
 	return false;
 }
 
-unsigned int device_request_pages(const struct device_facts *device)
+/* Move what a read takes towards what those since the last look took. With the lock. */
+static void learn_wait(struct device_facts *device, struct block_device *disk)
+{
+	u64 ns = part_stat_read(disk, nsecs[STAT_READ]);
+	unsigned long nr = part_stat_read(disk, ios[STAT_READ]);
+	unsigned long sectors = part_stat_read(disk, sectors[STAT_READ]);
+	unsigned long busy = part_stat_read(disk, io_ticks);
+	unsigned long nr_new = nr - device->nr_reads;
+	u64 passing_us = (u64)(sectors - device->sectors) * WAIT_US_PER_KB / 2;
+	u64 us;
+
+	device->told = jiffies;
+	if (nr_new < LEAST_READS)
+		return;
+	/* Where reads wait for each other, their sum is longer than the disk was busy. */
+	us = min_t(u64, div_u64(ns - device->read_ns, NSEC_PER_USEC),
+		   jiffies_to_usecs(busy - device->busy));
+	us = min_t(u64, div64_ul(us - min(us, passing_us), nr_new), MOST_WAIT_US);
+	if (device->nr_reads)
+		us = device->wait_us + ((s64)us - device->wait_us) / WAIT_SHARE;
+	WRITE_ONCE(device->wait_us, us);
+	device->nr_reads = nr;
+	device->sectors = sectors;
+	device->read_ns = ns;
+	device->busy = busy;
+}
+
+static unsigned int measured_kb(struct device_facts *device, struct inode *inode)
+{
+	struct block_device *part = inode->i_sb->s_bdev;
+	unsigned int wait_us;
+
+	/* The first look is at all since boot. */
+	if (part && (!READ_ONCE(device->told) ||
+		     time_after(jiffies, READ_ONCE(device->told) + HZ / 4)) &&
+	    spin_trylock(&devices_lock)) {
+		learn_wait(device, bdev_whole(part));
+		spin_unlock(&devices_lock);
+	}
+	wait_us = max(READ_ONCE(device->wait_us), LEAST_WAIT_US);
+	return LEAST_REQUEST_KB + (wait_us - LEAST_WAIT_US) / WAIT_US_PER_KB;
+}
+
+unsigned int device_request_pages(struct device_facts *device, struct inode *inode)
 {
 	unsigned int kb = READ_ONCE(device->request_kb) ?: READ_ONCE(request_kb);
 
+	kb = kb ?: measured_kb(device, inode);
+	WRITE_ONCE(device->last_kb, kb);
 	return max(kb >> (PAGE_SHIFT - 10), 1U);
 }
 
@@ -186,7 +277,8 @@ static int get_device_statistics(char *text, const struct kernel_param *param)
 		for (event = 0; event < NR_FAULT_EVENTS; event++)
 			size += sysfs_emit_at(text, size, " %s %ld", event_names[event],
 					      atomic_long_read(&device->events[event]));
-		size += sysfs_emit_at(text, size, "\n");
+		size += sysfs_emit_at(text, size, " request_kb %u\n",
+				      READ_ONCE(device->last_kb));
 	}
 	return size;
 }
@@ -195,7 +287,7 @@ static const struct kernel_param_ops device_statistics_ops = {
 	.get = get_device_statistics,
 };
 module_param_cb(device_statistics, &device_statistics_ops, NULL, 0444);
-MODULE_PARM_DESC(device_statistics, "what happened on each device since the module was loaded");
+MODULE_PARM_DESC(device_statistics, "what happened on each device since the module was loaded, and what a request costs there");
 
 static bool has_window(const char *name)
 {
@@ -223,13 +315,14 @@ static int resolve(const char *parameter, const char *text, size_t length,
 		return -EINVAL;
 	snprintf(path, sizeof(path), "%s%.*s", *text == '/' ? "" : "/dev/", (int)length, text);
 	strscpy(name, text, min(length + 1, sizeof(devices->name)));
-	if (length < sizeof(devices->name) && number_of(name))
-		return 0;
-	if (!lookup_bdev(path, &number)) {
+	number = length < sizeof(devices->name) ? number_of(name) : 0;
+	/* However it is written, it gets the name that the kernel gives it. */
+	if (number || !lookup_bdev(path, &number)) {
 		snprintf(name, sizeof(devices->name), "%u:%u", MAJOR(number), MINOR(number));
 		return 0;
 	}
-	if (length < sizeof(devices->name) && !strnchr(text, length, '/') && has_window(name))
+	if (length < sizeof(devices->name) && *name != '.' && !strchr(name, '/') &&
+	    has_window(name))
 		return 0;
 	pr_err("%s: %.*s is no block device in /dev, no name in /sys/class/bdi, and no pair of numbers such as 8:0.\n",
 	       parameter, (int)length, text);
@@ -249,7 +342,7 @@ static int name_devices(const char *list, bool named)
 		err = resolve("devices", list, length, name);
 		if (err)
 			return err;
-		device = find_or_add(name);
+		device = find_or_add(name, MAX_DEVICES);
 		if (!device)
 			return -ENOSPC;
 		if (named)
@@ -271,7 +364,7 @@ static int set_devices(const char *text, const struct kernel_param *param)
 
 	if (err)
 		return err;
-	for (device = devices; device < devices + nr_devices; device++)
+	for (device = devices; device < end_of_devices(); device++)
 		WRITE_ONCE(device->named, false);
 	if (!all)
 		name_devices(text, true);
@@ -286,7 +379,7 @@ static int get_devices(char *text, const struct kernel_param *param)
 
 	if (all_adapt)
 		return sysfs_emit(text, "all\n");
-	for (device = devices; device < devices + nr_devices; device++) {
+	for (device = devices; device < end_of_devices(); device++) {
 		if (device->named)
 			size += sysfs_emit_at(text, size, "%s%s", size ? "," : "", device->name);
 	}
@@ -306,7 +399,7 @@ static int parse_kb(const char *text, unsigned int *kb)
 
 	if (err)
 		return err;
-	return *kb && *kb <= MAX_REQUEST_KB ? 0 : -EINVAL;
+	return *kb <= MAX_REQUEST_KB ? 0 : -EINVAL;
 }
 
 static int set_request_kb(const char *text, const struct kernel_param *param)
@@ -324,11 +417,11 @@ static const struct kernel_param_ops request_kb_ops = {
 	.get = param_get_uint,
 };
 module_param_cb(request_kb, &request_kb_ops, &request_kb, 0644);
-MODULE_PARM_DESC(request_kb, "what a read request costs, in KiB read: 1 to 65536, default 128");
+MODULE_PARM_DESC(request_kb, "what a read request costs, in KiB read: 1 to 65536, or 0 to measure it, which is the default");
 
 static int set_price(const char *name, unsigned int kb)
 {
-	struct device_facts *device = find_or_add(name);
+	struct device_facts *device = find_or_add(name, MAX_DEVICES);
 
 	if (!device)
 		return -ENOSPC;
@@ -367,7 +460,9 @@ static int set_request_kb_of(const char *text, const struct kernel_param *param)
 	if (sysfs_streq(value, ""))
 		return forget_price(name);
 	err = parse_kb(value, &kb);
-	return err ?: set_price(name, kb);
+	if (err)
+		return err;
+	return kb ? set_price(name, kb) : -EINVAL;
 }
 
 static int get_request_kb_of(char *text, const struct kernel_param *param)
@@ -375,7 +470,7 @@ static int get_request_kb_of(char *text, const struct kernel_param *param)
 	const struct device_facts *device;
 	int size = 0;
 
-	for (device = devices; device < devices + nr_devices; device++) {
+	for (device = devices; device < end_of_devices(); device++) {
 		if (device->request_kb)
 			size += sysfs_emit_at(text, size, "%s=%u\n", device->name,
 					      device->request_kb);

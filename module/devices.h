@@ -43,10 +43,11 @@ bool device_adapts(struct inode *inode);
 /**
  * device_request_pages - what a read request costs
  * @device: where
+ * @inode: of a file there
  *
  * Return: pages that could be read instead, at least 1.
  */
-unsigned int device_request_pages(const struct device_facts *device);
+unsigned int device_request_pages(struct device_facts *device, struct inode *inode);
 
 /**
  * device_count - count what happened

@@ -185,17 +185,21 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 
 static unsigned long next_miss(const void *cache, unsigned long index, unsigned long most)
 {
+	struct address_space *mapping = (void *)cache;
 	unsigned long miss;
+	const void *last;
 
 	rcu_read_lock();
-	miss = page_cache_next_miss((void *)cache, index, most);
+	miss = page_cache_next_miss(mapping, index, most);
+	/* If none misses, older kernels return the last page, and newer ones that behind it. */
+	last = miss == index + most - 1 ? xa_load(&mapping->i_pages, miss) : NULL;
 	rcu_read_unlock();
-	return miss;
+	return last && !xa_is_value(last) ? miss + 1 : miss;
 }
 
 /* The facts that the policy judges, but for the page and memory. */
 static void describe(const struct readahead_control *ractl, pgoff_t index,
-		     const struct device_facts *device, struct mmap_readahead_miss *miss)
+		     struct device_facts *device, struct mmap_readahead_miss *miss)
 {
 	struct address_space *mapping = ractl->mapping;
 
@@ -205,7 +209,7 @@ static void describe(const struct readahead_control *ractl, pgoff_t index,
 		.cached_pages = READ_ONCE(mapping->nrpages),
 		/* fadvise() may set it to none meanwhile. */
 		.max_pages = clamp(READ_ONCE(ractl->ra->ra_pages), 1, SZ_1G >> PAGE_SHIFT),
-		.request_pages = device_request_pages(device),
+		.request_pages = device_request_pages(device, mapping->host),
 		.max_order = mapping_max_folio_order(mapping),
 		.block_shift = FAULT_AROUND_SHIFT,
 		.look = look,

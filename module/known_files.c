@@ -107,7 +107,7 @@ static void forget(struct known_file *known)
 {
 	hash_del_rcu(&known->bucket);
 	list_del(&known->lru);
-	known->kind->nr--;
+	WRITE_ONCE(known->kind->nr, known->kind->nr - 1);
 	kfree_rcu(known, rcu);
 }
 
@@ -174,7 +174,7 @@ static struct known_file *remember(unsigned long key, const struct inode *inode,
 	make_room(kind);
 	hash_add_rcu(table, &known->bucket, key);
 	list_add(&known->lru, &kind->lru);
-	kind->nr++;
+	WRITE_ONCE(kind->nr, kind->nr + 1);
 	spin_unlock(&table_lock);
 	return known;
 }

@@ -4,12 +4,16 @@
  * the kernel that runs. Symbols have versions, but four of the functions are not exported. The
  * kernel's own functions for BTF are not for modules, but anybody may read the file.
  */
+#include <linux/backing-dev.h>
 #include <linux/btf.h>
 #include <linux/cgroup.h>
 #include <linux/fs.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sched.h>
 #include <linux/vmalloc.h>
+#include <linux/xarray.h>
 
 #include "types.h"
 
@@ -29,6 +33,7 @@ struct known_structure {
 
 static const struct known_structure structures[] = {
 	KNOWN(address_space),
+	KNOWN(backing_dev_info),
 #ifdef CONFIG_CGROUPS
 	KNOWN(cgroup),
 	KNOWN(css_set),
@@ -38,9 +43,16 @@ static const struct known_structure structures[] = {
 	KNOWN(file_ra_state),
 	KNOWN(folio),
 	KNOWN(inode),
+#ifdef CONFIG_MEMCG
+	KNOWN(lruvec),
+	KNOWN(mem_cgroup),
+#endif
 	KNOWN(readahead_control),
+	KNOWN(super_block),
+	KNOWN(task_struct),
 	KNOWN(vm_area_struct),
 	KNOWN(vm_fault),
+	KNOWN(xa_node),
 };
 
 /**

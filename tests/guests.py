@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from foliolab.device import Device
 from foliolab.kernel.built import BuiltKernel
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk, FileTrees
@@ -35,4 +36,17 @@ def guest_with(
     disk = data.prepare(bare)
     with Guest(replace(bare, disks=(disk,) * disks, boot_arguments=boot_arguments), console) as guest:
         guest.run([":mount", "/dev/vda", "/data", data.filesystem, *options]).checked()
+        yield guest
+
+
+@contextmanager
+def guest_on(kernel: BuiltKernel, device: Device | None, console: Path, memory_mib: int = 512) -> Iterator[Guest]:
+    """A guest with a file on a disk of this kind, which is not mounted; its clock counts instructions."""
+    arch = kernel.arch
+    words = kernel.boot_arguments(counting=True, timed=True)
+    image = initramfs(guest_programs(arch), modules=kernel.modules)
+    accelerator = choose(arch, timed=True)
+    bare = GuestConfig(arch, kernel.image, image, accelerator, memory_mib, boot_arguments=words)
+    disk = DataDisk("ext4", 256 << 20).prepare(bare)
+    with Guest(replace(bare, disks=(disk,), device=device), console) as guest:
         yield guest

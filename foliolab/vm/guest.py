@@ -34,7 +34,8 @@ _POWER_OFF_SECONDS = 60
 _TIMED = "/sys/module/timed_disk/parameters"
 """Of the driver in device/."""
 _REQUEST_KB = "128"
-"""Which is the least that our kernel measures."""
+"""Which is the least that our kernel and the module measure."""
+_MODULE_REQUEST_KB = "/sys/module/mmap_readahead_window/parameters/request_kb"
 
 OnOutput = Callable[[int, bytes], None]
 """Called with 1 or 2, for the job's output or error output, and the bytes, as they come."""
@@ -198,13 +199,13 @@ class Guest:
     def _prepare_disks(self) -> None:
         """Have each disk take time under another name, if that is wanted.
 
-        Else waits are the emulation's: our kernel is told what a request costs, or it would measure them.
+        Else waits are the emulation's: our kernel and the module are told what a request costs, or would measure them.
         """
         names = [drive.disk_name(self.config.disk_bus, number) for number in range(len(self.config.disks))]
         if not self.config.device:
-            for name in names:
-                # Other kernels have no such file.
-                self.run([":write", f"/sys/block/{name}/bdi/request_kb", _REQUEST_KB])
+            # Other kernels have no such files.
+            for price in (*(f"/sys/block/{name}/bdi/request_kb" for name in names), _MODULE_REQUEST_KB):
+                self.run([":write", price, _REQUEST_KB])
             return
         self.run([":write", f"{_TIMED}/profile", self.config.device.numbers]).checked()
         for name in names:

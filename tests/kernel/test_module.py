@@ -16,6 +16,7 @@ from foliohost.devices import module_was_tried
 from foliolab.apt import unpack
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
+from foliolab.device import load_devices
 from foliolab.errors import BuildError, NoResult, UnknownKernel, UsageError
 from foliolab.files import KERNEL, MODULE, REPOSITORY, cache_directory, digest, digest_files, made_once
 from foliolab.kernel import module
@@ -28,7 +29,7 @@ from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import complaints, splats
 from foliolab.vm.switches import require_module
-from tests.guests import guest_with
+from tests.guests import guest_on, guest_with
 from tests.kernel.kept import kept, of_module
 
 PARAMETERS = f"/sys/module/{module.NAME}/parameters"
@@ -298,7 +299,11 @@ def check_prices(running: Guest, sparse: float) -> None:
     assert read() < sparse
     assert told(f"{device}=") == 0
     assert read(OTHER_FILE) < sparse
-    wrong = ["8:0", "=128", "8:0=0", "8:0=65537", "8:0=x", "8:0=", f"{'x' * 64}=128"]
+    # However a number is written, it is that of the device.
+    assert told(f"0{device}=256") == 0
+    assert parameter(running, "request_kb_of") == f"{device}=256\n"
+    assert told(f"{device}=") == 0
+    wrong = ["8:0", "=128", "8:0=0", "8:0=65537", "8:0=x", "8:0=", "8:1048576=128", ".=128", f"{'x' * 64}=128"]
     assert [text for text in wrong if not told(text)] == []
     # There is room for some dozens.
     names = [f"8:{number}" for number in range(64)]
@@ -350,7 +355,7 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
             check_scope(running, sparse, stock)
         check_groups(running, sparse, stock)
         # What a request costs has limits.
-        assert running.run([":write", f"{PARAMETERS}/request_kb", "0"]).status
+        assert running.run([":write", f"{PARAMETERS}/request_kb", "65537"]).status
         running.run([":write", f"{PARAMETERS}/request_kb", "1024"]).checked()
         # It is loaded and unloaded while others read, and then without ftrace.
         command = ["module-load", module.NAME, f"/modules/{kernel.module.name}", DATA_FILE, "1"]
@@ -368,6 +373,24 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
         check_refused(running, others)
         assert read_bytes(running, *random) == pytest.approx(stock, rel=0.1)
         assert complaints(splats(running.console()), real_time=False) == []
+
+
+@only_x86_64
+@pytest.mark.boot
+@pytest.mark.parametrize(("version", "name"), [(BASE_VERSION, "nvme"), (BASE_VERSION, "hdd"), (VERSIONS[-1], "hdd")])
+def test_it_measures_what_a_request_costs(version: str, name: str, tmp_path: Path) -> None:
+    kernel = build(KernelRequest(NATIVE, f"image:debian:{version}+module", extras=("timed-disk",)))
+    disk = load_devices()[name]
+    measured = []
+    with guest_on(kernel, disk, tmp_path / "console.log", memory_mib=512) as running:
+        running.run([":mount", f"/dev/{running.config.disk_name(0)}", "/data", "ext4", "ro"]).checked()
+        device = device_number(running, running.config.disk_name(0))
+        for _ in range(2):
+            read_bytes(running, "--pattern", "random")
+            measured.append(events(running, device)["request_kb"])
+    # Some reads follow others without a seek, and some wait for others.
+    assert measured == [pytest.approx(disk.measured_request_kb, rel=0.5 if name == "hdd" else 0)] * 2
+    assert complaints(splats((tmp_path / "console.log").read_text()), real_time=False) == []
 
 
 def check_bypassed(running: Guest, broken: Path) -> None:

@@ -2,9 +2,6 @@
 """A disk that takes time, in guests whose clock counts instructions."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +11,9 @@ from foliolab.device import Device, device_of, load_devices
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.timed_disk import EXTRA
-from foliolab.vm.accel import choose
-from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.disk import DATA_FILE
 from foliolab.vm.outcome import splats
+from tests.guests import guest_on
 from tests.machines import ALL_KERNELS
 
 pytestmark = pytest.mark.boot
@@ -30,19 +25,6 @@ _TOUCHES = 400
 @pytest.fixture(scope="module")
 def kernel() -> BuiltKernel:
     return build(KernelRequest(X86_64, "patched", extras=(EXTRA,)))
-
-
-@contextmanager
-def guest_on(kernel: BuiltKernel, device: Device | None, console: Path, memory_mib: int = 512) -> Iterator[Guest]:
-    """A guest with a file on a disk of this kind, which is not mounted."""
-    arch = kernel.arch
-    words = kernel.boot_arguments(counting=True, timed=True)
-    image = initramfs(guest_programs(arch))
-    accelerator = choose(arch, timed=True)
-    bare = GuestConfig(arch, kernel.image, image, accelerator, memory_mib, boot_arguments=words)
-    disk = DataDisk("ext4", 256 << 20).prepare(bare)
-    with Guest(replace(bare, disks=(disk,), device=device), console) as guest:
-        yield guest
 
 
 def seconds(kernel: BuiltKernel, device: Device, console: Path) -> list[float]:
