@@ -29,6 +29,9 @@ _PORT_NAME = "org.foliolab.control"
 # and all blocked tasks are doing, a reset. Time stamps are wanted whatever the configuration says.
 _BOOT_ARGUMENTS = "panic=-1 oops=panic panic_print=0xc0 printk.time=1"
 
+_CUT_SHORT = "Initramfs unpacking failed: write error"
+"""The kernel goes on with what fitted into memory."""
+
 _POWER_OFF_SECONDS = 60
 
 _TIMED = "/sys/module/timed_disk/parameters"
@@ -194,6 +197,10 @@ class Guest:
                 raise
             sentence = f"{self.config.kernel_name} does not boot: {error}"
             raise failure(replace(error.outcome, sentence=sentence, booted=False)) from error
+        if _CUT_SHORT in self.console():
+            name, memory = self.config.kernel_name or "the kernel", self.config.memory_mib
+            sentence = f"A guest of {memory} MiB has no room for {name} and the lab's programs; give it more memory."
+            raise failure(Outcome(OutcomeKind.OUT_OF_MEMORY, sentence))
         return Ready(event["release"], event["page_size"], event["cpus"])
 
     def _prepare_disks(self) -> None:

@@ -149,6 +149,17 @@ def test_a_boot_that_hangs(config: GuestConfig, console: Path) -> None:
         pass
 
 
+def test_memory_without_room_for_the_programs(
+    config: GuestConfig, programs: dict[str, Path], console: Path, tmp_path: Path
+) -> None:
+    large = tmp_path / "large"
+    large.write_bytes(bytes(64 << 20))
+    small = replace(config, memory_mib=192, initramfs=initramfs(programs, {"zzz": large}))
+    with pytest.raises(GuestOutOfMemory, match="A guest of 192 MiB has no room for") as caught, Guest(small, console):
+        pass
+    assert caught.value.status == 33
+
+
 def test_a_panic_for_want_of_memory(config: GuestConfig, console: Path) -> None:
     with (
         pytest.raises(GuestOutOfMemory, match="panic_on_oom") as caught,
