@@ -186,16 +186,24 @@ static void learn_wait(struct device_facts *device, struct block_device *disk)
 	unsigned long nr = part_stat_read(disk, ios[STAT_READ]);
 	unsigned long sectors = part_stat_read(disk, sectors[STAT_READ]);
 	unsigned long busy = part_stat_read(disk, io_ticks);
-	unsigned long nr_new = nr - device->nr_reads;
-	u64 passing_us = (u64)(sectors - device->sectors) * WAIT_US_PER_KB / 2;
-	u64 us;
+	unsigned long nr_new;
+	u64 passing_us, us;
 
-	device->told = jiffies;
+	WRITE_ONCE(device->told, jiffies);
+	/* Another disk has got the name. */
+	if (nr < device->nr_reads) {
+		device->nr_reads = 0;
+		device->sectors = 0;
+		device->read_ns = 0;
+		device->busy = 0;
+	}
+	nr_new = nr - device->nr_reads;
 	if (nr_new < LEAST_READS)
 		return;
+	passing_us = (u64)(sectors - device->sectors) * WAIT_US_PER_KB / 2;
 	/* Where reads wait for each other, their sum is longer than the disk was busy. */
 	us = min_t(u64, div_u64(ns - device->read_ns, NSEC_PER_USEC),
-		   jiffies_to_usecs(busy - device->busy));
+		   (u64)(busy - device->busy) * (USEC_PER_SEC / HZ));
 	us = min_t(u64, div64_ul(us - min(us, passing_us), nr_new), MOST_WAIT_US);
 	if (device->nr_reads)
 		us = device->wait_us + ((s64)us - device->wait_us) / WAIT_SHARE;
@@ -211,6 +219,8 @@ static unsigned int measured_kb(struct device_facts *device, struct inode *inode
 	struct block_device *part = inode->i_sb->s_bdev;
 	unsigned int wait_us;
 
+	if (device == &devices[MAX_DEVICES])
+		return LEAST_REQUEST_KB;
 	/* The first look is at all since boot. */
 	if (part && (!READ_ONCE(device->told) ||
 		     time_after(jiffies, READ_ONCE(device->told) + HZ / 4)) &&
