@@ -169,7 +169,7 @@ def mapped(pid: int, pieces: Iterable[Mapping], sparing: int = 1) -> PageBits:
     Of the file's windows of 8 MiB (with pages of 4 KiB), one in ``sparing`` is looked at, always the same ones.
     """
     found = PageBits()
-    table = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+    table = _open(pid)
     try:
         look = _add_scanned if _scans(pid) else _add_read
         for piece in pieces:
@@ -179,6 +179,22 @@ def mapped(pid: int, pieces: Iterable[Mapping], sparing: int = 1) -> PageBits:
     finally:
         os.close(table)
     return found
+
+
+def _open(pid: int) -> int:
+    """A descriptor of a process's page tables; OSError if it has ended, or may not be asked.
+
+    Linux 6.7 to 6.15 opens those of a process that has ended as well, and a scan of them would crash it. To read them
+    gives nothing.
+    """
+    table = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if not os.pread(table, _ENTRY, 0):
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+    except BaseException:
+        os.close(table)
+        raise
+    return table
 
 
 def _windows(first: int, end: int, sparing: int) -> Iterator[tuple[int, int]]:
@@ -195,7 +211,7 @@ def _scans(pid: int) -> bool:
     """Whether the kernel can scan page tables."""
     if not _known:
         try:
-            handle = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+            handle = _open(pid)
         except OSError:
             return False  # this process has ended; the next one tells
         try:

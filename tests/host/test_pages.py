@@ -2,6 +2,7 @@
 import mmap
 import os
 import random
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from foliohost import pages
 from foliohost.bits import _count_ones, count_ones, pack
 from foliohost.pages import PageBits
-from foliohost.processes import PAGE_BYTES, mappings
+from foliohost.processes import PAGE_BYTES, mappings, runs
+from tests.processes import wait_until
 
 
 def test_pack() -> None:
@@ -142,6 +144,24 @@ def test_some_windows_stand_for_all(scans: bool, tmp_path: Path, monkeypatch: py
         assert len(some) == pytest.approx(len(whole) / 2, rel=0.4)
         assert len(fewer) == pytest.approx(len(whole) / 4, rel=0.4)
         assert len(some.since(whole)) == len(fewer.since(some)) == 0
+
+
+@pytest.mark.parametrize("opens", [False, True], ids=["zombie", "as in 6.7 to 6.15"])
+def test_page_tables_of_a_process_that_has_ended_are_not_scanned(opens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux 6.7 to 6.15 opens them, gives nothing to read, and crashes at a scan; others may not open them."""
+    ours, scanned = mappings(os.getpid()), []
+    monkeypatch.setattr(pages, "_known", [])
+    monkeypatch.setattr("fcntl.ioctl", lambda *words: scanned.append(words))
+    with subprocess.Popen(["true"]) as ended:
+        assert wait_until(lambda: not runs(ended.pid))
+        with pytest.MonkeyPatch.context() as patch:
+            if opens:
+                empty = os.open
+                patch.setattr(os, "open", lambda path, flags: empty(os.devnull, flags))
+            assert pages._scans(ended.pid) is False
+            with pytest.raises(ProcessLookupError):
+                pages.mapped(ended.pid, ours)
+    assert (scanned, pages._known) == ([], [])
 
 
 def test_cached(tmp_path: Path) -> None:
