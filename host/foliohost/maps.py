@@ -119,17 +119,17 @@ class Maps:
 def _text(task: int) -> str:
     """A task's file ``maps``; empty if it has ended."""
     with suppress(OSError):
-        return Path(f"/proc/{task}/maps").read_text(errors="surrogateescape")
+        return Path(f"/proc/{task}/maps").read_bytes().decode(errors="surrogateescape")
     return ""
 
 
 def _group(task: int) -> int | None:
     """The thread group of a task; None if it has ended."""
     try:
-        status = Path(f"/proc/{task}/status").read_text(errors="replace")
+        status = Path(f"/proc/{task}/status").read_bytes()
     except OSError:
         return None
-    found = re.search(r"^Tgid:\s*(\d+)$", status, re.MULTILINE)
+    found = re.search(rb"^Tgid:\s*(\d+)$", status, re.MULTILINE)
     return int(found[1]) if found else None
 
 
@@ -183,8 +183,8 @@ def file_of(path: Path) -> File:
     try:
         information = Path(f"/proc/self/fdinfo/{handle}").read_text()
         mount = re.search(r"^mnt_id:\s*(\d+)$", information, re.MULTILINE)
-        table = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
-        device = mount and re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ", table, re.MULTILINE)
+        table = Path("/proc/self/mountinfo").read_bytes()
+        device = mount and re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ".encode(), table, re.MULTILINE)
         stat = os.fstat(handle)
         major, minor = map(int, device.groups()) if device else (os.major(stat.st_dev), os.minor(stat.st_dev))
         return major << _MINOR_BITS | minor, stat.st_ino

@@ -155,12 +155,9 @@ def one_in(pid: int, pieces: Iterable[Mapping]) -> int:
 
 def _resident_pages(pid: int) -> int:
     """Pages of files that a process has mapped in all, which the kernel keeps count of."""
-    status = Path(f"/proc/{pid}/status").read_text(errors="replace")
-    return (
-        sum(int(kib) for kib in re.findall(r"^Rss(?:File|Shmem):\s*(\d+) kB$", status, re.MULTILINE))
-        * 1024
-        // PAGE_BYTES
-    )
+    status = Path(f"/proc/{pid}/status").read_bytes()
+    found = re.findall(rb"^Rss(?:File|Shmem):\s*(\d+) kB$", status, re.MULTILINE)
+    return sum(map(int, found)) * 1024 // PAGE_BYTES
 
 
 def mapped(pid: int, pieces: Iterable[Mapping], sparing: int = 1) -> PageBits:
