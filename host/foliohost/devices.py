@@ -28,6 +28,13 @@ class HostDevice:
         """The window in KiB, for files that are opened from now on."""
         return int(self.attribute.read_text())
 
+    @property
+    def sequence(self) -> int | None:
+        """A number that no other disk had since boot; None of what is no disk, and on kernels without it."""
+        with suppress(OSError):
+            return int((self.attribute.parent.parent / "diskseq").read_text())
+        return None
+
 
 def device_of(path: Path) -> HostDevice:
     """The device that holds a file.

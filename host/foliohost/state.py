@@ -49,6 +49,8 @@ class Cure:
     """When the file got this window last, in clock ticks since boot."""
     descriptors: tuple[int, ...] = ()
     """The numbers under which the process had it open then."""
+    sequence: int | None = None
+    """Of the device, as ``HostDevice`` has it; files of older versions have none."""
 
     @property
     def key(self) -> tuple[object, ...]:

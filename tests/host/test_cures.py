@@ -64,6 +64,55 @@ def test_what_somebody_else_has_set_stays(private_disk: Path) -> None:
     assert device.read_ahead_kb == 512
 
 
+def test_what_somebody_else_has_set_is_what_the_next_cure_puts_back(private_disk: Path) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    apply_to_device(path, 64)
+    device.attribute.write_text("512")
+    assert apply_to_device(path, 32).before_kb == 512
+    assert undo_all() == ["back to 512 KiB"]
+    assert device.read_ahead_kb == 512
+
+
+@pytest.mark.parametrize("change", ["another", "older version"])
+def test_another_disk_of_the_same_name_has_its_own_window(
+    change: str, private_disk: Path, state: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    before = device_of(path).read_ahead_kb
+    program = start(path)
+    apply_to_device(path, 64)
+    apply(path, 16, program)
+    content = json.loads(state.read_text())
+    for cure in content["cures"]:
+        if change == "another":
+            cure["sequence"] -= 1
+        else:
+            del cure["sequence"]
+    state.write_text(json.dumps(content))
+    same = change != "another"
+    assert [words for _, _, words in states()] == ["holds" if same else "the device is another one by now"] * 2
+    (given,) = apply(path, 32, program).cures
+    assert (given.before_kb, apply_to_device(path, 32).before_kb) == ((before, before) if same else (64, 64))
+    undo_all()
+
+
+def test_a_file_that_was_opened_again_has_the_window_of_that_time(
+    private_disk: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    windows.set_device(device.attribute, 1024)
+    program = start(path)
+    apply(path, 64, program)
+    program.tell("open")
+    assert apply(path, 32, program).cures[0].before_kb == 1024
+    windows.set_device(device.attribute, 512)
+    program.tell("anew")
+    assert apply(path, 16, program).cures[0].before_kb == 512
+    assert undo_all() == ["back to 512 KiB"]
+
+
 def test_open_file(private_disk: Path, start: Callable[..., Toucher]) -> None:
     path = private_disk / "file"
     before = device_of(path).read_ahead_kb
