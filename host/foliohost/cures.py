@@ -63,7 +63,7 @@ def apply_to_open_files(files: Sequence[OpenFile], device: HostDevice, read_ahea
                 raise faults[-1] if faults else NoCure("No process has this file open.")
             known = state.by_key()
             for file in reached:
-                if (old := known.get(file.key)) and not _stays(old, device, told.of(file)):
+                if (before := known.get(file.key)) and not _stays(before, device, told.of(file)):
                     del known[file.key]
             new = [
                 replace(
