@@ -22,6 +22,8 @@ from foliohost.touches import File
 _MINOR_BITS = 20
 _Piece = tuple[int, int, int, File]
 """Of a process's memory: first address, the one after it, offset in the file in bytes, file."""
+_PIECE_BYTES, _PLACE_BYTES = 400, 8
+"""What a piece takes in our memory, and each mention of one that is known."""
 _Value = TypeVar("_Value")
 
 
@@ -59,6 +61,10 @@ class Maps:
 
     def __init__(self, keep: bool = True) -> None:
         self.keep = keep
+        self.size = 0
+        """Bytes that mappings take which were kept, about: each change keeps them all."""
+        self._pieces: dict[_Piece, _Piece] = {}
+        """Each piece once: most of them stay as they are."""
         self.names: dict[File, str] = {}
         self._groups: dict[int, int] = {}
         """The thread group of each task, which has mappings of its own, at the latest look."""
@@ -98,6 +104,9 @@ class Maps:
             self.names[file] = mapping.path
             pieces.append((mapping.start, mapping.end, mapping.offset, file))
         if self.keep:
+            before = len(self._pieces)
+            pieces = [self._pieces.setdefault(piece, piece) for piece in pieces]
+            self.size += (len(self._pieces) - before) * _PIECE_BYTES + len(pieces) * _PLACE_BYTES
             self._mapped.setdefault(group, _History()).add(time, tuple(pieces))
 
     def locate(self, task: int, address: int, time: int) -> tuple[File, int] | None:

@@ -62,6 +62,23 @@ def test_a_long_recording_of_names_takes_no_more_memory() -> None:
     assert after < before + 10_000
 
 
+def test_mappings_that_are_kept_share_what_stays_and_are_counted() -> None:
+    """One of 500 mappings comes and goes at each look."""
+    line = "{:012x}-{:012x} r--s 00000000 fe:01 {} /data/{}\n"
+    same = "".join(line.format(number << 20, (number << 20) + 4096, number, number) for number in range(1, 500))
+    maps = Maps()
+    tracemalloc.start()
+    try:
+        for moment in range(200):
+            address = (1000 + moment) << 20
+            maps.add(1, same + line.format(address, address + 4096, 7, 7), moment)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert maps.size == 699 * 400 + 200 * 500 * 8
+    assert taken / 2 < maps.size < taken * 2
+
+
 def test_a_program_that_another_has_replaced_is_not_looked_for_in_it(tmp_path: Path) -> None:
     """exec, with the next program's file mapped instead."""
     maps = Maps()
