@@ -40,8 +40,8 @@ def apply_to_device(file: Path, read_ahead_kb: int) -> Cure:
     with changing() as state:
         now = device.read_ahead_kb
         place = str(file.absolute())
-        cure = Cure(place, device.name, str(device.attribute), read_ahead_kb, now, _ticks())
-        if old := state.by_key().get(cure.key):
+        cure = Cure(place, device.name, str(device.attribute), read_ahead_kb, now, _ticks(), sequence=device.sequence)
+        if old := _of_device(device, state.by_key()):
             cure = replace(cure, before_kb=old.before_kb, since=old.since)
         change = WindowChange(device.name, cure.attribute, now, read_ahead_kb, ())
         after = [*state.without([cure]), cure]
@@ -62,6 +62,9 @@ def apply_to_open_files(files: Sequence[OpenFile], device: HostDevice, read_ahea
             if not reached:
                 raise faults[-1] if faults else NoCure("No process has this file open.")
             known = state.by_key()
+            for file in reached:
+                if (before := known.get(file.key)) and not _stays(before, device, told.of(file)):
+                    del known[file.key]
             new = [
                 replace(
                     _cure_of(file, device, read_ahead_kb, policy, known),
@@ -128,6 +131,8 @@ def state_of(cure: Cure, told: Descriptors | None = None) -> str:
         there = windows.window_of(Path(cure.attribute))
     except NoCure:
         return "the device is gone"
+    if cure.sequence not in (None, HostDevice(cure.device, Path(cure.attribute), None).sequence):
+        return "the device is another one by now"
     if cure.pid is None:
         return "holds" if there == cure.read_ahead_kb else f"somebody has set {there} KiB"
     try:
@@ -144,15 +149,27 @@ def _cure_of(
     attribute = str(device.attribute)
     cure = Cure(
         file.path, device.name, attribute, read_ahead_kb, device.read_ahead_kb, _ticks(),
-        file.pid, file.started, file.number, file.inode, policy,
+        file.pid, file.started, file.number, file.inode, policy, sequence=device.sequence,
     )  # fmt: skip
     if old := known.get(cure.key):
         return replace(cure, before_kb=old.before_kb, since=old.since)
     # Files get the device's window when they are opened: programs open theirs when they start.
-    whole = known.get((attribute,))
+    whole = _of_device(device, known)
     if whole and file.started <= whole.since:
         return replace(cure, before_kb=whole.before_kb)
     return cure
+
+
+def _of_device(device: HostDevice, known: Mapping[tuple[object, ...], Cure]) -> Cure | None:
+    """The cure of a device that still has that window."""
+    old = known.get((str(device.attribute),))
+    return old if old and state_of(old) == "holds" else None
+
+
+def _stays(cure: Cure, device: HostDevice, descriptors: Sequence[int]) -> bool:
+    """Whether a file that a process has open under these numbers is the one, as it was opened, that has this cure."""
+    same = not cure.descriptors or not set(cure.descriptors).isdisjoint(descriptors)
+    return same and cure.sequence in (None, device.sequence)
 
 
 def _window_now(cure: Cure, known: Mapping[tuple[object, ...], Cure]) -> int:

@@ -51,8 +51,8 @@ def details(pid: int) -> dict[int, Details] | None:
 
 def _walk_seconds(pid: int) -> float:
     """How long the kernel takes at most to walk all page tables of a process, as if one mapping had all."""
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines())
-    tables, pages = (int(status.get(name, "0").split()[0]) * 1024 for name in ("VmPTE", "VmRSS"))
+    status = dict(re.findall(rb"^(\w+):\s*(\d+) kB$", Path(f"/proc/{pid}/status").read_bytes(), re.MULTILINE))
+    tables, pages = (int(status.get(name, 0)) * 1024 for name in (b"VmPTE", b"VmRSS"))
     return tables / _ENTRY_BYTES * _ENTRY_SECONDS + pages / PAGE_BYTES * _PAGE_SECONDS
 
 

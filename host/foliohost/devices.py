@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from foliohost.errors import NoCure, UsageError
+from foliohost.libc import is_btrfs
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,13 @@ class HostDevice:
         """The window in KiB, for files that are opened from now on."""
         return int(self.attribute.read_text())
 
+    @property
+    def sequence(self) -> int | None:
+        """A number that no other disk had since boot; None of what is no disk, and on kernels without it."""
+        with suppress(OSError):
+            return int((self.attribute.parent.parent / "diskseq").read_text())
+        return None
+
 
 def device_of(path: Path) -> HostDevice:
     """The device that holds a file.
@@ -35,33 +44,54 @@ def device_of(path: Path) -> HostDevice:
     if not path.is_file():
         raise UsageError(f"There is no file {path}.")
     number = path.stat().st_dev
-    found = find_device(os.major(number), os.minor(number))
+    found = find_device(os.major(number), os.minor(number), is_btrfs(path))
     if not found:
         raise NoCure(f"The file system that holds {path} has no read_ahead_kb.")
     return found
 
 
-def find_device(major: int, minor: int, sys: Path = Path("/sys"), mounts: Path | None = None) -> HostDevice | None:
+def find_device(
+    major: int, minor: int, btrfs: bool = False, sys: Path = Path("/sys"), mounts: Path | None = None
+) -> HostDevice | None:
     """The device behind a file system's number; None if nothing reads ahead there.
 
-    ``sys`` and ``mounts`` (``/proc/self/mountinfo``) are for tests.
+    ``btrfs`` says that it is one, whose subvolumes have numbers that no table has. ``sys`` and ``mounts``
+    (``/proc/self/mountinfo``) are for tests.
     """
     if major:
         return _block_device((sys / f"dev/block/{major}:{minor}").resolve())
+    # Network and FUSE file systems call theirs by the number.
+    if device := _other_device(sys / f"class/bdi/0:{minor}"):
+        return device
     table = mounts or Path("/proc/self/mountinfo")
     for layer in _layers(f"0:{minor}", table):
         with suppress(OSError):
             number = layer.stat().st_dev
             # The path may lead back here: that of a layer is as whoever mounted the overlay sees it.
             if number != os.makedev(0, minor) and (
-                device := find_device(os.major(number), os.minor(number), sys, mounts)
+                device := find_device(os.major(number), os.minor(number), is_btrfs(layer), sys, mounts)
             ):
                 return device
-    pool = _btrfs(f"0:{minor}", sys, table)
-    # Network and FUSE file systems call theirs by the number.
-    directory = pool or sys / f"class/bdi/0:{minor}"
+    pool = _btrfs(f"0:{minor}", btrfs, sys, table)
+    return _other_device(pool) if pool else None
+
+
+def _other_device(directory: Path) -> HostDevice | None:
+    """What is no block device, by its directory below ``/sys``."""
     attribute = directory / "read_ahead_kb"
     return HostDevice(directory.resolve().name, attribute, None) if attribute.exists() else None
+
+
+def _mounted(mounts: Path) -> Iterator[tuple[str, str, str, str]]:
+    """The number, kind, source and options of each file system that is mounted.
+
+    Only a line feed ends a line, and only a blank a word: names may have all other characters.
+    """
+    for line in mounts.read_bytes().decode(errors="surrogateescape").split("\n"):
+        fields, _, rest = line.partition(" - ")
+        words, about = fields.split(" "), rest.split(" ", 2)
+        if len(words) > 2 and len(about) == 3:
+            yield words[2], about[0], about[1], about[2]
 
 
 def _layers(number: str, mounts: Path) -> list[Path]:
@@ -69,10 +99,9 @@ def _layers(number: str, mounts: Path) -> list[Path]:
 
     A file of it is read from the device of its layer, which is mostly the same for all.
     """
-    for line in mounts.read_text(errors="surrogateescape").splitlines():
-        fields, _, rest = line.partition(" - ")
-        if rest.startswith("overlay ") and fields.split()[2] == number:
-            found = re.findall(r"(upperdir|lowerdir\+?)=([^,]*)", rest)
+    for its, kind, _, options in _mounted(mounts):
+        if kind == "overlay" and its == number:
+            found = re.findall(r"(upperdir|lowerdir\+?)=([^,]*)", options)
             places = [Path(place) for _, some in sorted(found, reverse=True) for place in some.split(":")]
             return [place for place in places if place.is_absolute()]
     return []
@@ -87,24 +116,19 @@ def _block_device(directory: Path) -> HostDevice | None:
     return HostDevice(whole.name, attribute, rotational)
 
 
-def _btrfs(number: str, sys: Path, mounts: Path) -> Path | None:
+def _btrfs(number: str, btrfs: bool, sys: Path, mounts: Path) -> Path | None:
     """The bdi of the pool that is mounted from the same device as the file system with this number.
 
-    Each subvolume has a number of its own, which mountinfo knows only for what is mounted; a single pool is taken
-    for the one that is meant.
+    Each subvolume has a number of its own, which mountinfo knows only for what is mounted; of a file system that is
+    ``btrfs``, a single pool is taken for the one that is meant.
     """
     pools = [pool for pool in sorted((sys / "fs/btrfs").glob("*/bdi")) if (pool / "read_ahead_kb").exists()]
-    mounted = {}
-    for line in mounts.read_text(errors="surrogateescape").splitlines():
-        fields, _, rest = line.partition(" - ")
-        kind, source = rest.split()[:2]
-        if kind == "btrfs":
-            mounted[fields.split()[2]] = Path(source).resolve().name
-        elif fields.split()[2] == number:
-            return None
-    if number in mounted:
-        pools = [pool for pool in pools if (pool.parent / "devices" / mounted[number]).exists()]
-    return pools[0] if len(pools) == 1 else None
+    for its, kind, source, _ in _mounted(mounts):
+        if its == number:
+            place = Path(source).resolve().name
+            pools = [pool for pool in pools if kind == "btrfs" and (pool.parent / "devices" / place).exists()]
+            return pools[0] if len(pools) == 1 else None
+    return pools[0] if btrfs and len(pools) == 1 else None
 
 
 def module_was_tried(version: str) -> bool:

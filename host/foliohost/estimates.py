@@ -225,7 +225,7 @@ def _regions(seen: FileSeen) -> tuple[Sequence[Region], float]:
         again = met / part if met else 1.0
         often += share * again
         pages = seen.one_in * number / part * AROUND_PAGES if met else math.inf
-        regions.append((share * again, min(pages, share * seen.size_bytes / PAGE_BYTES)))
+        regions.append((share * again, min(pages, max(1.0, share * seen.size_bytes / PAGE_BYTES))))
     return [Region(share / often, pages) for share, pages in regions], often
 
 

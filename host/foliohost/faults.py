@@ -256,10 +256,12 @@ def faults_of(trace: FaultTrace | str, files: Collection[tuple[str, int]]) -> Tr
 def with_idle(
     found: dict[tuple[str, int], FileFaults], files: Collection[tuple[str, int]]
 ) -> dict[tuple[str, int], FileFaults]:
-    """Those found, and files without events as without faults, unless other files were read than these.
+    """Those found, and files without events as without faults, if events of them would have the same numbers.
 
-    On some file systems events have other numbers than mappings, and then these would be the files that were read.
+    Events of an overlay's files have the numbers of its layers: such files may be the others that were read. Only file
+    systems without a disk of their own are overlays, and only if no event has their number.
     """
-    if all(file in files for file, faults in found.items() if faults.read_pages):
-        return dict.fromkeys(files, FileFaults()) | found
-    return found
+    others = any(file not in files for file, faults in found.items() if faults.read_pages)
+    told = {device for device, _ in found}
+    idle = (file for file in files if not others or file[0] in told or not file[0].startswith("0:"))
+    return dict.fromkeys(idle, FileFaults()) | found

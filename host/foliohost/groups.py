@@ -65,11 +65,15 @@ class Groups:
 def paths_of(pid: int) -> dict[str, str]:
     """Paths of a process's groups by their controller, that of version 2 by none; empty if the process is gone."""
     try:
-        text = Path(f"/proc/{pid}/cgroup").read_bytes().decode(errors="surrogateescape")
+        return parse_paths(Path(f"/proc/{pid}/cgroup").read_bytes().decode(errors="surrogateescape"))
     except OSError:
         return {}
-    rows = (line.split(":", 2) for line in text.splitlines())
-    return {controller: path for _, controllers, path in rows for controller in controllers.split(",")}
+
+
+def parse_paths(text: str) -> dict[str, str]:
+    """What a text like that of ``/proc/PID/cgroup`` tells. Names of groups have no line feed, but any other sign."""
+    rows = (line.split(":", 2) for line in text.split("\n"))
+    return {controller: row[2] for row in rows if len(row) == 3 for controller in row[1].split(",")}
 
 
 def group_of(pid: int) -> str:

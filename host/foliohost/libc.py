@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the C library does and Python does not: mappings that tell what is cached of them."""
+"""What the C library does and Python does not: mappings that tell what is cached of them, and kinds of file systems."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
@@ -15,12 +16,21 @@ _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ct
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+_libc.statfs.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+_BTRFS = 0x9123683E
+"""BTRFS_SUPER_MAGIC."""
 _FAILED = ctypes.c_void_p(-1).value
 
 
 def last_error(what: str) -> OSError:
     """Of the last call of a C library that fails; ``what`` stands for the file's name in what is said of it."""
     return OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), what)
+
+
+def is_btrfs(path: Path) -> bool:
+    """Whether btrfs holds a file; not if it is gone."""
+    facts = ctypes.create_string_buffer(256)  # struct statfs, which begins with the kind
+    return not _libc.statfs(os.fsencode(path), facts) and ctypes.c_long.from_buffer(facts).value == _BTRFS
 
 
 @contextmanager

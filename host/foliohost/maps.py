@@ -22,6 +22,8 @@ from foliohost.touches import File
 _MINOR_BITS = 20
 _Piece = tuple[int, int, int, File]
 """Of a process's memory: first address, the one after it, offset in the file in bytes, file."""
+_PIECE_BYTES, _PLACE_BYTES = 400, 8
+"""What a piece takes in our memory, and each mention of one that is known."""
 _Value = TypeVar("_Value")
 
 
@@ -59,6 +61,10 @@ class Maps:
 
     def __init__(self, keep: bool = True) -> None:
         self.keep = keep
+        self.size = 0
+        """Bytes that mappings take which were kept, about: each change keeps them all."""
+        self._pieces: dict[_Piece, _Piece] = {}
+        """Each piece once: most of them stay as they are."""
         self.names: dict[File, str] = {}
         self._groups: dict[int, int] = {}
         """The thread group of each task, which has mappings of its own, at the latest look."""
@@ -98,6 +104,9 @@ class Maps:
             self.names[file] = mapping.path
             pieces.append((mapping.start, mapping.end, mapping.offset, file))
         if self.keep:
+            before = len(self._pieces)
+            pieces = [self._pieces.setdefault(piece, piece) for piece in pieces]
+            self.size += (len(self._pieces) - before) * _PIECE_BYTES + len(pieces) * _PLACE_BYTES
             self._mapped.setdefault(group, _History()).add(time, tuple(pieces))
 
     def locate(self, task: int, address: int, time: int) -> tuple[File, int] | None:
@@ -119,17 +128,17 @@ class Maps:
 def _text(task: int) -> str:
     """A task's file ``maps``; empty if it has ended."""
     with suppress(OSError):
-        return Path(f"/proc/{task}/maps").read_text(errors="surrogateescape")
+        return Path(f"/proc/{task}/maps").read_bytes().decode(errors="surrogateescape")
     return ""
 
 
 def _group(task: int) -> int | None:
     """The thread group of a task; None if it has ended."""
     try:
-        status = Path(f"/proc/{task}/status").read_text(errors="replace")
+        status = Path(f"/proc/{task}/status").read_bytes()
     except OSError:
         return None
-    found = re.search(r"^Tgid:\s*(\d+)$", status, re.MULTILINE)
+    found = re.search(rb"^Tgid:\s*(\d+)$", status, re.MULTILINE)
     return int(found[1]) if found else None
 
 
@@ -183,8 +192,8 @@ def file_of(path: Path) -> File:
     try:
         information = Path(f"/proc/self/fdinfo/{handle}").read_text()
         mount = re.search(r"^mnt_id:\s*(\d+)$", information, re.MULTILINE)
-        table = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
-        device = mount and re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ", table, re.MULTILINE)
+        table = Path("/proc/self/mountinfo").read_bytes()
+        device = mount and re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ".encode(), table, re.MULTILINE)
         stat = os.fstat(handle)
         major, minor = map(int, device.groups()) if device else (os.major(stat.st_dev), os.minor(stat.st_dev))
         return major << _MINOR_BITS | minor, stat.st_ino

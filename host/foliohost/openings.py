@@ -15,6 +15,7 @@ from pathlib import Path
 
 from foliohost.devices import find_device
 from foliohost.errors import FolioError, UsageError
+from foliohost.libc import is_btrfs
 from foliohost.processes import all_processes, mappings, same_file, start_time
 from foliohost.windows import OpenFile, held
 
@@ -95,7 +96,7 @@ class Openings:
             for handle, pid in events:
                 if handle < 0:  # the queue was full
                     all_told = False
-                elif (file := _file(handle, pid)) and _on(file.number, self._attribute):
+                elif file := _file(handle, pid, self._attribute):
                     found[file] = None
         return list(found), all_told
 
@@ -114,11 +115,12 @@ def _events(data: bytes) -> Iterator[tuple[int, int]]:
         yield handle, pid
 
 
-def _file(handle: int, pid: int) -> OpenFile | None:
-    """The file of an event, whose descriptor is closed; None if it is ours, or its process has ended."""
+def _file(handle: int, pid: int, attribute: Path) -> OpenFile | None:
+    """The file of an event, whose descriptor is closed; None if it is ours, elsewhere, or its process has ended."""
     try:
-        status, path = os.fstat(handle), str(Path(f"/proc/self/fd/{handle}").readlink())
-        if pid in (0, os.getpid()):
+        link = Path(f"/proc/self/fd/{handle}")
+        status, path = os.fstat(handle), str(link.readlink())
+        if pid in (0, os.getpid()) or not _on(status.st_dev, is_btrfs(link), attribute):
             return None
         return OpenFile(path, pid, start_time(pid), status.st_dev, status.st_ino)
     except (FolioError, OSError):
@@ -140,15 +142,21 @@ def _mounts(attribute: Path) -> dict[str, list[tuple[int, bytes]]]:
 
     Those of containers are among them, which have mounts of their own.
     """
-    found: dict[str, list[tuple[int, bytes]]] = {}
+    found: dict[tuple[str, bool], list[tuple[int, bytes]]] = {}
     for process in _with_other_mounts():
         with suppress(OSError):
-            for line in (process / "mountinfo").read_bytes().splitlines():
-                mount, _, number, _, place = line.split()[:5]
-                path = re.sub(rb"\\(\d{3})", lambda octal: bytes([int(octal[1], 8)]), place)
-                found.setdefault(number.decode(), []).append((int(mount), bytes(process / "root") + path))
+            # Names may have whatever other systems end lines and words with.
+            for line in (process / "mountinfo").read_bytes().split(b"\n"):
+                words, kind = line.split(b" "), line.partition(b" - ")[2].partition(b" ")[0]
+                if len(words) < 5:
+                    continue
+                path = re.sub(rb"\\(\d{3})", lambda octal: bytes([int(octal[1], 8)]), words[4])
+                mount = int(words[0]), bytes(process / "root") + path
+                found.setdefault((words[2].decode(), kind == b"btrfs"), []).append(mount)
     return {
-        number: mounts for number, mounts in found.items() if _on(os.makedev(*map(int, number.split(":"))), attribute)
+        number: mounts
+        for (number, btrfs), mounts in found.items()
+        if _on(os.makedev(*map(int, number.split(":"))), btrfs, attribute)
     }
 
 
@@ -166,10 +174,10 @@ def _mount_of(handle: int) -> int:
     return int(dict(line.split(":", 1) for line in text.splitlines())["mnt_id"])
 
 
-def _on(number: int, attribute: Path) -> bool:
+def _on(number: int, btrfs: bool, attribute: Path) -> bool:
     """Whether the file system with that number has its window from there."""
     with suppress(OSError):
-        device = find_device(os.major(number), os.minor(number))
+        device = find_device(os.major(number), os.minor(number), btrfs)
         return device is not None and device.attribute == attribute
     return False
 

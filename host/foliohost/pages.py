@@ -43,6 +43,8 @@ _PIECE_PAGES = 1 << 16
 _PRESENT = bytes((byte & 0xA0) == 0xA0 for byte in range(256))
 _RESIDENT = bytes(byte & 1 for byte in range(256))
 
+_CAP_FOWNER = 3
+
 _SCAN = 0xC0606610
 """The ioctl of <linux/fs.h>, whose structures these are."""
 _SCAN_REQUEST = struct.Struct("=12Q")
@@ -155,12 +157,9 @@ def one_in(pid: int, pieces: Iterable[Mapping]) -> int:
 
 def _resident_pages(pid: int) -> int:
     """Pages of files that a process has mapped in all, which the kernel keeps count of."""
-    status = Path(f"/proc/{pid}/status").read_text(errors="replace")
-    return (
-        sum(int(kib) for kib in re.findall(r"^Rss(?:File|Shmem):\s*(\d+) kB$", status, re.MULTILINE))
-        * 1024
-        // PAGE_BYTES
-    )
+    status = Path(f"/proc/{pid}/status").read_bytes()
+    found = re.findall(rb"^Rss(?:File|Shmem):\s*(\d+) kB$", status, re.MULTILINE)
+    return sum(map(int, found)) * 1024 // PAGE_BYTES
 
 
 def mapped(pid: int, pieces: Iterable[Mapping], sparing: int = 1) -> PageBits:
@@ -169,7 +168,7 @@ def mapped(pid: int, pieces: Iterable[Mapping], sparing: int = 1) -> PageBits:
     Of the file's windows of 8 MiB (with pages of 4 KiB), one in ``sparing`` is looked at, always the same ones.
     """
     found = PageBits()
-    table = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+    table = _open(pid)
     try:
         look = _add_scanned if _scans(pid) else _add_read
         for piece in pieces:
@@ -179,6 +178,22 @@ def mapped(pid: int, pieces: Iterable[Mapping], sparing: int = 1) -> PageBits:
     finally:
         os.close(table)
     return found
+
+
+def _open(pid: int) -> int:
+    """A descriptor of a process's page tables; OSError if it has ended, or may not be asked.
+
+    Linux 6.7 to 6.15 opens those of a process that has ended as well, and a scan of them would crash it. To read them
+    gives nothing.
+    """
+    table = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if not os.pread(table, _ENTRY, 0):
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+    except BaseException:
+        os.close(table)
+        raise
+    return table
 
 
 def _windows(first: int, end: int, sparing: int) -> Iterator[tuple[int, int]]:
@@ -195,7 +210,7 @@ def _scans(pid: int) -> bool:
     """Whether the kernel can scan page tables."""
     if not _known:
         try:
-            handle = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+            handle = _open(pid)
         except OSError:
             return False  # this process has ended; the next one tells
         try:
@@ -252,11 +267,12 @@ def _add_read(table: int, address: int, page: int, pages: int, found: PageBits) 
         page += len(flags)
 
 
-def cached(path: Path) -> int | None:
-    """The pages of a file that are in the page cache, as bits of an int; None if we may not know that (mincore), or it
-    is too large.
+def cached(path: Path, only: os.stat_result | None = None) -> int | None:
+    """The pages of a file that are in the page cache, as bits of an int; None if we may not know that (mincore), it is
+    too large, or another one than ``only``.
 
-    The kernel tells it to the file's owner, to root, and to whoever may write it.
+    The kernel tells it to the file's owner, to root of the whole machine, and to whoever may write it. To others it
+    says that all is there.
     """
     try:
         handle = open_regular(path)
@@ -264,11 +280,25 @@ def cached(path: Path) -> int | None:
         return None
     try:
         facts = os.fstat(handle)
-        if facts.st_size > MOST_BYTES or not (os.geteuid() in (0, facts.st_uid) or os.access(path, os.W_OK)):
+        if facts.st_size > MOST_BYTES or (only and not os.path.samestat(facts, only)):
+            return None
+        if not (os.geteuid() == facts.st_uid or os.access(path, os.W_OK) or _owns_all()):
             return None
         return _resident(handle, facts.st_size) if facts.st_size else 0
     finally:
         os.close(handle)
+
+
+def _owns_all() -> bool:
+    """Whether the kernel has us do what the owner of any file may."""
+    return is_owner_of_all(*(Path("/proc/thread-self", name).read_bytes() for name in ("status", "uid_map")))
+
+
+def is_owner_of_all(status: bytes, uid_map: bytes) -> bool:
+    """The same by the texts of these files below ``/proc``: CAP_FOWNER, in a name space that has all users."""
+    found = re.search(rb"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    capable = found and int(found[1], 16) >> _CAP_FOWNER & 1
+    return bool(capable) and uid_map.split() == [b"0", b"0", b"4294967295"]
 
 
 def _resident(handle: int, size: int) -> int | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from foliohost.devices import HostDevice, find_device
 from foliohost.errors import FolioError, UsageError
+from foliohost.libc import is_btrfs
 from foliohost.processes import all_processes, start_time
 from foliohost.windows import OpenFile, require_window
 
@@ -135,5 +136,5 @@ def _of_process(pid: int, policies: Sequence[Policy]) -> Iterator[Named]:
                 status = link.stat() if policy else None
                 if not policy or not status or not stat.S_ISREG(status.st_mode):
                     continue
-                if device := find_device(os.major(status.st_dev), os.minor(status.st_dev)):
+                if device := find_device(os.major(status.st_dev), os.minor(status.st_dev), is_btrfs(link)):
                     yield Named(policy, OpenFile(path, pid, started, status.st_dev, status.st_ino), device)

@@ -69,7 +69,7 @@ def asked_about(pid: int) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, ProcessLookupError) as error:
-        if Path(f"/proc/{pid}/maps").exists():
+        if isinstance(error, FileNotFoundError) and Path(f"/proc/{pid}/maps").exists():
             missing = Path(error.filename or "io").name
             raise FolioError(f"This kernel was built without /proc/PID/{missing}, which tells what is read.") from error
         raise UsageError(f"There is no process {pid}.") from error

@@ -34,6 +34,6 @@ def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["/bin/sh", "-c", 'exec "$@"', "sh", *argv], preexec_fn=prepare, **how)
 
 
-def adopt_orphans() -> None:
-    """Have orphans among our descendants become our children, and no longer init's."""
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def adopt_orphans(adopt: bool = True) -> None:
+    """Have orphans among our descendants become our children, and no longer init's; or init's again."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)

@@ -48,6 +48,8 @@ class LiveRecording:
     """Pages that were touched and never read: they had been in memory before. 0 if reads were not recorded."""
     full: bool
     """Whether it was over because of its size."""
+    full_disk: str
+    """A sentence if it was over because a disk was full; else empty."""
     located: bool
     """Whether the page of each fault is known; else it is the first of those that were mapped along."""
 
@@ -64,7 +66,8 @@ def record(
 ) -> LiveRecording:
     """Record what a process, and those that it starts, touch of mapped files from now until it has ended.
 
-    It is over earlier after ``seconds``, once there are ``limit_bytes`` of events, or by a signal that asks us to end.
+    It is over earlier after ``seconds``, once events and kept mappings take ``limit_bytes``, once the disk is full, or
+    by a signal that asks us to end.
     ``patterns`` name files; without any, all that are mapped count. ``fine`` lets faults map single pages meanwhile,
     on the whole machine. ``reads`` takes what is read as well, an event for each folio. ``command`` is what the trace
     tells of what was run.
@@ -104,7 +107,9 @@ def record(
     }
     facts = {"kernel": os.uname().release, "fault_around_bytes": around, "seconds": round(duration, 3)}
     trace, read, cached = kept.traces(common, facts, reads, fine)
-    return LiveRecording(trace, read, cached, spool.size >= limit_bytes, maps.keep or fine or USER in fields)
+    located = maps.keep or fine or USER in fields
+    full = spool.size + maps.size >= limit_bytes
+    return LiveRecording(trace, read, cached, full, spool.full_disk, located)
 
 
 def _watch(
@@ -125,7 +130,7 @@ def _watch(
     while not (asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
         time.sleep(_DRAIN_SECONDS)
         spool.add(instance.fetch())
-        if spool.size >= limit_bytes:
+        if spool.size + maps.size >= limit_bytes or spool.full_disk:
             break
         now = time.monotonic()
         period = 0.0 if maps.keep or now - start < _LOOK_SECONDS else _LOOK_SECONDS

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from array import array
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from pathlib import Path
 
+from foliohost.errors import DiskFull
 from foliohost.files import full_disk_named
 from foliohost.processes import PAGE_BYTES
 from foliohost.ringbuffer import Event, filled
@@ -24,15 +26,26 @@ class Spool:
         """By processor: where its pages begin."""
         self.size = 0
         """Bytes."""
+        self.full_disk = ""
+        """A sentence once the disk has no room; empty before."""
 
     def add(self, fetched: Iterable[Iterable[bytes]]) -> None:
-        """Write the pages of each processor. DiskFull if there is no room."""
-        with full_disk_named(Path(tempfile.gettempdir())):
-            for processor, pages in enumerate(fetched):
-                places = self._places.setdefault(processor, array("Q"))
-                for page in pages:
-                    places.append(self.size)
-                    self.size += os.pwrite(self._file.fileno(), filled(page), self.size)
+        """Write the pages of each processor; nothing more once the disk is full."""
+        if self.full_disk:
+            return
+        try:
+            with full_disk_named(Path(tempfile.gettempdir())):
+                for processor, pages in enumerate(fetched):
+                    for page in pages:
+                        self._write(processor, filled(page))
+        except DiskFull as error:
+            self.full_disk = str(error)
+
+    def _write(self, processor: int, data: bytes) -> None:
+        if os.pwrite(self._file.fileno(), data, self.size) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._places.setdefault(processor, array("Q")).append(self.size)
+        self.size += len(data)
 
     def events(self, parsed: Callable[[bytes], Iterable[Event]]) -> Iterator[Event]:
         """The events of all pages in order, once."""

@@ -11,16 +11,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from foliohost import windows
-from foliohost.errors import FolioError, NoCure, NotPermitted
+from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
 from foliohost.files import locked, state_directory, write_atomic
 from foliohost.keeper import start_keeper
-from foliohost.windows import Descriptors, OpenFile
+from foliohost.windows import Closed, Descriptors, OpenFile
 
 _Result = TypeVar("_Result")
 
@@ -49,6 +49,8 @@ class Cure:
     """When the file got this window last, in clock ticks since boot."""
     descriptors: tuple[int, ...] = ()
     """The numbers under which the process had it open then."""
+    sequence: int | None = None
+    """Of the device, as ``HostDevice`` has it; files of older versions have none."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -111,7 +113,11 @@ class State:
         self.cures, self._change = cures, change
 
     def step(self, change: WindowChange, after: list[Cure], act: Callable[[], _Result]) -> _Result:
-        """Change windows; ``after`` is what is set then. However it fails, all is put back."""
+        """Change windows; ``after`` is what is set then. However it fails, all is put back.
+
+        FolioError while a change before it cannot be put back.
+        """
+        self.recover()
         windows.require_settable(Path(change.attribute))
         self._save(self.cures, change)
         try:
@@ -128,26 +134,36 @@ class State:
         start_keeper(state_directory())
 
     def recover(self) -> list[str]:
-        """Put back what a change has left that did not end; returns a sentence for each window."""
+        """Put back what a change has left that did not end; returns a sentence for each window.
+
+        FolioError if some cannot be, which are remembered then.
+        """
         change = self._change
         if not change:
             return []
         attribute, words = Path(change.attribute), []
-        if _has(attribute, change.meanwhile_kb) and change.meanwhile_kb != change.device_kb:
+        if not attribute.exists():  # with its files
+            self._save(self.cures, None)
+            return []
+        if windows.window_of(attribute) == change.meanwhile_kb != change.device_kb:
             windows.set_device(attribute, change.device_kb)
             words.append(
                 f"{change.device} has {change.device_kb} KiB again. What others opened while it had"
                 f" {change.meanwhile_kb} KiB keeps that until it is closed."
             )
         told = Descriptors()
+        faults: list[FolioError] = []
         for wanted in dict.fromkeys(cure.read_ahead_kb for cure in change.files):
             files = (cure.open_file for cure in change.files if cure.read_ahead_kb == wanted)
-            with suppress(FolioError), windows.all_held(files, told) as (handles, reached, _):  # others are closed
+            with windows.all_held(files, told) as (handles, reached, unreached):
+                faults += [fault for fault in unreached if not isinstance(fault, (Closed, UsageError))]
                 if reached:
                     now = windows.window_of(attribute)
                     self._save(self.cures, replace(change, device_kb=now, meanwhile_kb=wanted))
                     windows.give_window(attribute, wanted, handles)
                     words += [f"{named(file)} has {wanted} KiB again." for file in reached]
+        if faults:
+            raise faults[0]
         self._save(self.cures, None)
         return words
 
@@ -215,13 +231,6 @@ def changing() -> Iterator[State]:
 
 def named(file: OpenFile) -> str:
     return f"{file.path} in process {file.pid}"
-
-
-def _has(attribute: Path, read_ahead_kb: int) -> bool:
-    """Whether a device is there and has this window."""
-    with suppress(NoCure):
-        return windows.window_of(attribute) == read_ahead_kb
-    return False
 
 
 def _for_root() -> NotPermitted:

@@ -18,7 +18,8 @@ from functools import cache
 from foliohost.devices import find_device
 from foliohost.errors import NotPermitted, UsageError
 from foliohost.groups import paths_of
-from foliohost.processes import Counters, Mapping, all_processes, counters, mappings
+from foliohost.libc import is_btrfs
+from foliohost.processes import Counters, Mapping, all_processes, counters, mappings, seen_by
 from foliohost.shares import LITTLE_BYTES
 
 MOST_PROCESSES = 16
@@ -100,18 +101,20 @@ def maps_large_file(pid: int) -> bool:
     pieces: list[Mapping] = []
     with suppress(UsageError, NotPermitted):
         pieces = mappings(pid)
+    paths = {piece.file: piece.path for piece in pieces}
     for piece in pieces:
         sizes[piece.file] = sizes.get(piece.file, 0) + piece.end - piece.start
         if piece.text:
             texts.add(piece.file)
-    return any(size >= LITTLE_BYTES and file not in texts and _on_disk(file[0]) for file, size in sizes.items())
+    large = (file for file, size in sizes.items() if size >= LITTLE_BYTES and file not in texts)
+    return any(_on_disk(file[0], is_btrfs(seen_by(pid, paths[file]))) for file in large)
 
 
 @cache
-def _on_disk(device: str) -> bool:
+def _on_disk(device: str, btrfs: bool) -> bool:
     """Whether what has this number, MAJOR:MINOR, is read ahead. tmpfs is not."""
     major, minor = map(int, device.split(":"))
-    return find_device(major, minor) is not None
+    return find_device(major, minor, btrfs) is not None
 
 
 def control_group(pid: int) -> str:

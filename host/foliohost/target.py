@@ -30,6 +30,9 @@ class Process:
     def end(self) -> None:
         """Ask what is ours to end, which this is not."""
 
+    def leave(self) -> None:
+        """Recording has failed, which is nothing to this one."""
+
     def status(self) -> int:
         """The exit status of a program of ours, as a shell has it, after its end."""
         return 0
@@ -44,9 +47,11 @@ class StartedProgram:
         gate = ["/bin/sh", "-c", 'kill -STOP $$; exec "$@"', "sh", *argv]
         self._child = start(gate)
         self.process = self._child.pid
+        self._begun = False
         os.waitpid(self.process, os.WUNTRACED)
 
     def begin(self) -> None:
+        self._begun = True
         self._child.send_signal(signal.SIGCONT)
 
     def ended(self) -> bool:
@@ -55,6 +60,12 @@ class StartedProgram:
     def end(self) -> None:
         self._child.terminate()
         self._child.send_signal(signal.SIGCONT)  # behind the other, or what waits to begin would
+
+    def leave(self) -> None:
+        """Recording has failed: what has begun runs to its end, as it would die with us, and nothing else begins."""
+        if not self._begun:
+            self.end()
+        self.status()
 
     def status(self) -> int:
         status = self._child.wait()

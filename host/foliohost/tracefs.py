@@ -18,14 +18,17 @@ processor. BPF could count in the kernel, and would spare much of what the recor
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from foliohost.errors import FolioError, NotPermitted, UsageError
+from foliohost.files import state_directory
 from foliohost.groups import top_groups
 from foliohost.limits import raise_limit
 from foliohost.processes import PAGE_BYTES, runs, start_time, tasks_of
@@ -44,16 +47,24 @@ _LEAST_KIB, _MOST_KIB = 512, 8192
 _GENERATIONS = 8
 """Of threads that are started while their parents are being found: some programs start one all the time."""
 # Whatever ends us closes its standard input. Our files in the trace may be closed a moment later. What asks us to end
-# is for it as well if a whole service or terminal is asked, and a kill of our control group would be.
+# is for it as well if a whole service or terminal is asked, and a kill of our control group would be. The instance has
+# the old value in its name, and stays until that is written back.
 _CLEAN_UP = """
 trap '' HUP INT TERM
 for group in $4; do echo 0 >"$group"; done 2>/dev/null
 echo
 read -r _
-[ -z "$2" ] || echo "$2" >"$3"
-tries=0
-while [ -d "$1" ] && ! rmdir "$1" 2>/dev/null && [ $tries -lt 100 ]; do tries=$((tries + 1)); sleep 0.1; done
+[ ! -e "$1/tracing_on" ] || echo 0 >"$1/tracing_on"
+around=$2 tries=0
+while [ $tries -lt 100 ]; do
+    [ -z "$around" ] || { echo "$around" >"$3" && around=; }
+    [ -n "$around" ] || { [ -d "$1" ] && ! rmdir "$1" 2>/dev/null; } || break
+    tries=$((tries + 1))
+    sleep 0.1
+done
 """
+_LOCK_SECONDS = 2.0
+"""Within which a recording that has just ended puts back what it has changed."""
 
 
 def tracefs() -> Path:
@@ -91,13 +102,18 @@ class Instance:
         buffers_kib: int = BUFFERS_KIB,
     ) -> None:
         place = tracefs()
-        _clean_up_after_others(place, fine)  # before what they have left is taken for the machine's own
-        around = fault_around_bytes() if fine else None
-        if fine and around is None:
-            raise UsageError(
-                f"--fine needs {FAULT_AROUND}: debugfs is locked down here, or not mounted; then"
-                " 'mount -t debugfs debugfs /sys/kernel/debug' may bring it."
-            )
+        self._lock = [_lock()] if fine else []
+        try:
+            _clean_up_after_others(place, fine)  # before what they have left is taken for the machine's own
+            around = fault_around_bytes() if fine else None
+            if fine and around is None:
+                raise UsageError(
+                    f"--fine needs {FAULT_AROUND}: debugfs is locked down here, or not mounted; then"
+                    " 'mount -t debugfs debugfs /sys/kernel/debug' may bring it."
+                )
+        except BaseException:
+            self._unlock()
+            raise
         name = f"{_NAME}-{os.getpid()}-{start_time(os.getpid())}" + (f"-around-{around}" if fine else "")
         self._path = place / "instances" / name
         self._fields = fields
@@ -116,6 +132,7 @@ class Instance:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=self._lock,  # it has the lock as long as there is something to put back
         )
         try:
             assert self._watcher.stdout
@@ -140,6 +157,11 @@ class Instance:
                 if link.readlink().is_relative_to(self._path):
                     os.close(int(link.name))
         self._watcher.communicate()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        while self._lock:
+            os.close(self._lock.pop())
 
     def _set_up(self) -> None:
         processors = sorted((self._path / "per_cpu").iterdir())
@@ -227,6 +249,23 @@ def _is_there(pid: int, started: int) -> bool:
         return False
 
 
+def _lock() -> int:
+    """A descriptor that has the lock of whoever changes what faults map; UsageError if somebody else has it."""
+    directory = state_directory()
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(directory / "around", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except BlockingIOError:
+            if time.monotonic() > until:
+                os.close(handle)
+                raise UsageError("Another recording with --fine is going on.") from None
+            time.sleep(0.05)
+
+
 def _clean_up_after_others(place: Path, fine: bool) -> None:
     """Remove what recordings have left that were killed together with what cleans up after them."""
     for path in (place / "instances").glob(f"{_NAME}-*"):
@@ -237,7 +276,20 @@ def _clean_up_after_others(place: Path, fine: bool) -> None:
             if fine and found["around"]:
                 raise UsageError("Another recording with --fine is going on.")
             continue
+        if found["around"] and not _put_back(found["around"]):
+            if fine:
+                raise UsageError(f"{FAULT_AROUND} cannot be set to {found['around']}, which a killed recording found.")
+            continue
         with suppress(OSError):  # the one who cleans up after it may be about to
-            if found["around"] and fault_around_bytes() == PAGE_BYTES:  # else somebody has set it since
-                FAULT_AROUND.write_text(found["around"])
             path.rmdir()
+
+
+def _put_back(around: str) -> bool:
+    """Have faults map as much as before a recording; False if that cannot be set now."""
+    now = fault_around_bytes()
+    try:
+        if now == PAGE_BYTES:  # else somebody has set it since
+            FAULT_AROUND.write_text(around)
+    except OSError:
+        return False
+    return now is not None

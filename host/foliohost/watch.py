@@ -17,6 +17,7 @@ from foliohost.devices import HostDevice, find_device, module_was_tried, windows
 from foliohost.engines import engine_of
 from foliohost.errors import NotPermitted, UsageError
 from foliohost.faults import FaultTrace, FileFaults, faults_of, reading_seconds
+from foliohost.libc import is_btrfs
 from foliohost.observation import FileSeen, Observation
 from foliohost.pages import PageBits
 from foliohost.processes import PAGE_BYTES, Counters, Mapping, Tally, mappings, open_files, runs, seen_by
@@ -34,6 +35,8 @@ _LOOK_SECONDS = 0.5
 @dataclass
 class _Watched:
     path: Path
+    status: os.stat_result
+    """When it was met: another file may have its path later."""
     device: HostDevice
     window_kb: int
     cached: int | None
@@ -98,14 +101,14 @@ class Watch:
         """Look until the time is over, in which the last look ends, or ``ended`` says so."""
         period = _FIRST_PERIOD
         while not ended() and self._left(seconds) > 0:
-            self._wait(period, seconds)
+            self._wait(period, seconds, ended)
             began = time.monotonic()
             self.look()
             self._latest = time.monotonic() - began
             period = max(min(2 * period, _LONGEST_PERIOD), _SHARE * self._latest)
         if not ended():
             self._latest = 0.0
-            self._wait(float("inf"), seconds)  # the last look was faster than the one before
+            self._wait(float("inf"), seconds, ended)  # the last look was faster than the one before
 
     def _left(self, seconds: float | None) -> float:
         """Seconds until the last look has to begin, for all to be over in time."""
@@ -113,9 +116,9 @@ class Watch:
             return float("inf")
         return self._began + seconds - self._latest - reading_seconds(self._trace) - time.monotonic()
 
-    def _wait(self, period: float, seconds: float | None) -> None:
+    def _wait(self, period: float, seconds: float | None, ended: Callable[[], bool]) -> None:
         end = time.monotonic() + period
-        while (left := min(end - time.monotonic(), self._left(seconds))) > 0:
+        while (left := min(end - time.monotonic(), self._left(seconds))) > 0 and not ended():
             time.sleep(min(left, _LONGEST_PERIOD))
 
     def look(self) -> None:
@@ -193,11 +196,11 @@ class Watch:
         found = path.stat()
         if found.st_ino != mapping.inode or (self._only and not os.path.samestat(found, self._only)):
             return None
-        device = find_device(os.major(found.st_dev), os.minor(found.st_dev))
+        device = find_device(os.major(found.st_dev), os.minor(found.st_dev), is_btrfs(path))
         if not device:
             return None
-        window_kb, there = device.read_ahead_kb, pages.cached(path)
-        return _Watched(path, device, window_kb, there, self._counted.since(self._start).read_bytes)
+        window_kb, there = device.read_ahead_kb, pages.cached(path, found)
+        return _Watched(path, found, device, window_kb, there, self._counted.since(self._start).read_bytes)
 
     def _update(self, file: _Watched, by_pid: dict[int, list[Mapping]]) -> None:
         file.pieces = by_pid
@@ -224,7 +227,7 @@ class Watch:
         if len(now) > len(file.fullest):
             file.fullest = now
         if file.cached is not None:
-            there = pages.cached(file.path)
+            there = pages.cached(file.path, file.status)
             if there is not None:
                 arrived = there & ~file.cached
                 file.cached_pages += count_ones(arrived)
@@ -240,10 +243,11 @@ class Watch:
             for piece in pieces
             if piece.start in self._details.get(pid, {})
         ]
-        try:
-            status = file.path.stat()
-        except OSError:  # deleted, or the way to it went with a process in a container
-            status = None
+        now = None
+        with suppress(OSError):  # deleted, or the way to it went with a process in a container
+            now = file.path.stat()
+        there = now is not None and os.path.samestat(now, file.status)
+        size = now.st_size if now and there else file.status.st_size
         return FileSeen(
             path=str(file.path),
             device=file.device.name,
@@ -252,7 +256,7 @@ class Watch:
             text=any(piece.text for piece in pieces),
             hint=next((each.hint for each in told if each.hint), ""),
             hint_known=any(pid in self._details for pid in file.pieces),
-            size_bytes=status.st_size if status else max(piece.offset + piece.end - piece.start for piece in pieces),
+            size_bytes=max(size, len(file.fullest) * file.one_in * PAGE_BYTES),  # some of it may be cut off by now
             rss_bytes=file.rss_pages * PAGE_BYTES,
             pmd_mapped_bytes=sum(each.pmd_bytes for each in told),
             mapped_pages=file.mapped_pages,
@@ -267,7 +271,9 @@ class Watch:
             read_before=file.read_before,
             resident_bytes=None if file.cached is None else count_ones(file.cached) * PAGE_BYTES,
             processes=tuple(file.processes),
-            open_in=tuple(pid for pid in file.pieces if status and (status.st_dev, status.st_ino) in open_in[pid]),
+            open_in=tuple(
+                pid for pid in file.pieces if there and (file.status.st_dev, file.status.st_ino) in open_in[pid]
+            ),
             alive=any(map(runs, file.pieces)),
             engine=engine_of(file.path),
             one_in=file.one_in,

@@ -54,6 +54,10 @@ class OpenFile:
         return os.stat_result((0, self.inode, self.number, 0, 0, 0, 0, 0, 0, 0))
 
 
+class Closed(NoCure):
+    """An open file that is no more: closed, or its process has ended."""
+
+
 class Descriptors:
     """By which numbers processes have files open, each as it was when it was first asked about.
 
@@ -183,24 +187,24 @@ def _writing(attribute: Path) -> Iterator[int]:
 def held(file: OpenFile, told: Descriptors | None = None) -> Iterator[list[int]]:
     """Descriptors of ours for all by which a process has a file open, or had when ``told`` looked.
 
-    NoCure if it has none, or is no longer the process that started then.
+    Closed if it has none, or is no longer the process that started then; UsageError if it has ended.
     """
     raise_limit()
     with _process(file) as pidfd:
         numbers = (told or Descriptors()).of(file)
         if not numbers:
-            raise NoCure(
+            raise Closed(
                 f"Process {file.pid} has no descriptor of this file: it has closed it after mapping, as Lucene and"
                 " RocksDB do, or never opened it. Only the device's window or the engine's own switch helps there."
             )
         fetched: list[int] = []
         try:
             for number in numbers:
-                with suppress(_Closed):
+                with suppress(_DescriptorClosed):
                     fetched.append(_fetch(pidfd, file.pid, number))
             mine = [handle for handle in fetched if _takes_advice(handle, file)]
             if not mine:
-                raise NoCure(f"Process {file.pid} closed the file meanwhile, or has it open by O_PATH alone.")
+                raise Closed(f"Process {file.pid} closed the file meanwhile, or has it open by O_PATH alone.")
             yield mine
         finally:
             for handle in fetched:
@@ -211,7 +215,10 @@ def held(file: OpenFile, told: Descriptors | None = None) -> Iterator[list[int]]
 def all_held(
     files: Iterable[OpenFile], told: Descriptors
 ) -> Iterator[tuple[list[int], list[OpenFile], list[FolioError]]]:
-    """Descriptors of ours for open files, the files that these are of, and why others of them cannot be held."""
+    """Descriptors of ours for open files, the files that these are of, and why others of them cannot be held.
+
+    NoCure if these are more than we may have open.
+    """
     handles: list[int] = []
     reached: list[OpenFile] = []
     faults: list[FolioError] = []
@@ -220,12 +227,21 @@ def all_held(
             try:
                 handles += block.enter_context(held(file, told))
                 reached.append(file)
+            except _TooMany:  # of those that are left out nobody would know
+                raise
             except FolioError as error:
                 faults.append(error)
         yield handles, reached, faults
 
 
-class _Closed(Exception):
+class _TooMany(NoCure):
+    """More descriptors than we may have."""
+
+    def __init__(self) -> None:
+        super().__init__("These are more open files than may be held at a time here (ulimit -n); name fewer by --pid.")
+
+
+class _DescriptorClosed(Exception):
     """A descriptor that a process had when we looked, and has closed since; it may have others of the file."""
 
 
@@ -239,12 +255,12 @@ def _process(file: OpenFile) -> Iterator[int]:
     try:
         pidfd = os.pidfd_open(file.pid)
     except OSError as error:
-        if error.errno == errno.ENOSYS:
-            raise NoCure("This kernel has no pidfd_getfd; Linux 5.6 has.") from error
-        raise UsageError(f"There is no process {file.pid}.") from error
+        if error.errno == errno.ESRCH:
+            raise UsageError(f"There is no process {file.pid}.") from error
+        raise _not_taken(error, f"Process {file.pid}") from error
     try:
         if start_time(file.pid) != file.started:
-            raise NoCure(f"Process {file.pid} is another one by now.")
+            raise Closed(f"Process {file.pid} is another one by now.")
         yield pidfd
     finally:
         os.close(pidfd)
@@ -256,11 +272,19 @@ def _fetch(pidfd: int, pid: int, number: int) -> int:
     except PermissionError as error:
         raise NotPermitted(f"Only root may take a descriptor of process {pid}.") from error
     except OSError as error:
-        if error.errno == errno.ENOSYS:
-            raise NoCure("This kernel has no pidfd_getfd; Linux 5.6 has.") from error
         if error.errno == errno.EBADF:
-            raise _Closed from error
-        raise NoCure(f"Descriptor {number} of process {pid} cannot be taken: {error.strerror}.") from error
+            raise _DescriptorClosed from error
+        if error.errno == errno.ESRCH:
+            raise UsageError(f"There is no process {pid}.") from error
+        raise _not_taken(error, f"Descriptor {number} of process {pid}") from error
+
+
+def _not_taken(error: OSError, what: str) -> NoCure:
+    if error.errno == errno.ENOSYS:
+        return NoCure("This kernel has no pidfd_getfd; Linux 5.6 has.")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return _TooMany()
+    return NoCure(f"{what} cannot be taken: {error.strerror}.")
 
 
 def pidfd_getfd(pidfd: int, number: int) -> int:

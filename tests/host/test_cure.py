@@ -50,7 +50,10 @@ def test_device(private_disk: Path, state: Path) -> None:
     assert (found["pid"], found["read_ahead_kb"], found["state"]) == (None, 64, "holds")
     assert device.name in host("cure", "show", FOLIOLAB_STATE=place).stdout
     done = host("cure", "undo", "--device-of", str(path), FOLIOLAB_STATE=place)
-    assert done.stdout == f"{device.name}: back to {before} KiB.\n"
+    assert done.stdout == (
+        f"{device.name}: back to {before} KiB. Files that were opened meanwhile keep 64 KiB until they are closed, or"
+        f" until 'foliolab-host cure apply --file FILE --read-ahead-kb {before}'.\n"
+    )
     assert device.read_ahead_kb == before
     assert host("cure", "undo", FOLIOLAB_STATE=place).stdout == "Nothing is applied.\n"
     assert state.parent.stat().st_mode & 0o777 == 0o700
@@ -93,9 +96,9 @@ def test_json(private_disk: Path, start: Callable[..., Toucher], cure: Callable[
     assert (whole["pid"], whole["device"], whole["read_ahead_kb"]) == (None, device.name, 64)
     assert asked("show") == {"cures": [applied, whole]}
     undone = asked("undo")["cures"]
-    assert [(each["pid"], each["result"]) for each in undone] == [
-        (None, "back to 1024 KiB"),
-        (program.pid, "back to 1024 KiB"),
+    assert [(each["pid"], each["result"], bool(each["note"])) for each in undone] == [
+        (None, "back to 1024 KiB", True),
+        (program.pid, "back to 1024 KiB", False),
     ]
     assert asked("show") == {"cures": []}
     assert asked("restore") == {"restored": []}

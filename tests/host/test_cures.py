@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from itertools import permutations, product
 from pathlib import Path
@@ -12,9 +13,10 @@ from foliohost import processes, windows
 from foliohost import state as kept
 from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, undo
 from foliohost.devices import device_of
-from foliohost.errors import NoCure
+from foliohost.errors import NoCure, NotPermitted
 from foliohost.state import Cure, applied, boot_id, changing, restore
 from foliohost.windows import open_in
+from tests.host.command import ENVIRONMENT
 from tests.host.conftest import Toucher
 from tests.host.windows import read_kb
 
@@ -62,6 +64,55 @@ def test_what_somebody_else_has_set_stays(private_disk: Path) -> None:
     assert states() == [(None, 64, "somebody has set 512 KiB")]
     assert undo_all() == ["somebody has set 512 KiB"]
     assert device.read_ahead_kb == 512
+
+
+def test_what_somebody_else_has_set_is_what_the_next_cure_puts_back(private_disk: Path) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    apply_to_device(path, 64)
+    device.attribute.write_text("512")
+    assert apply_to_device(path, 32).before_kb == 512
+    assert undo_all() == ["back to 512 KiB"]
+    assert device.read_ahead_kb == 512
+
+
+@pytest.mark.parametrize("change", ["another", "older version"])
+def test_another_disk_of_the_same_name_has_its_own_window(
+    change: str, private_disk: Path, state: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    before = device_of(path).read_ahead_kb
+    program = start(path)
+    apply_to_device(path, 64)
+    apply(path, 16, program)
+    content = json.loads(state.read_text())
+    for cure in content["cures"]:
+        if change == "another":
+            cure["sequence"] -= 1
+        else:
+            del cure["sequence"]
+    state.write_text(json.dumps(content))
+    same = change != "another"
+    assert [words for _, _, words in states()] == ["holds" if same else "the device is another one by now"] * 2
+    (given,) = apply(path, 32, program).cures
+    assert (given.before_kb, apply_to_device(path, 32).before_kb) == ((before, before) if same else (64, 64))
+    undo_all()
+
+
+def test_a_file_that_was_opened_again_has_the_window_of_that_time(
+    private_disk: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    windows.set_device(device.attribute, 1024)
+    program = start(path)
+    apply(path, 64, program)
+    program.tell("open")
+    assert apply(path, 32, program).cures[0].before_kb == 1024
+    windows.set_device(device.attribute, 512)
+    program.tell("anew")
+    assert apply(path, 16, program).cures[0].before_kb == 512
+    assert undo_all() == ["back to 512 KiB"]
 
 
 def test_open_file(private_disk: Path, start: Callable[..., Toucher]) -> None:
@@ -215,22 +266,86 @@ def test_a_hint_of_the_program_does_not_keep_it_from_being_put_back(
     assert undo_all() == [f"back to {before} KiB"]
 
 
-def test_what_cannot_be_put_back_keeps_nothing_else(private_disk: Path, start: Callable[..., Toucher]) -> None:
+def fails(*words: object) -> int:
+    raise NoCure("No.")
+
+
+def test_what_cannot_be_put_back_is_not_forgotten(
+    private_disk: Path, state: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else is changed until it can be."""
+    monkeypatch.setattr(kept, "start_keeper", lambda directory: True)  # it would be faster than we are
     path = private_disk / "file"
     before = device_of(path).read_ahead_kb
     program = start(path)
     apply_to_device(path, 64)
     apply(path, 256, program)
-
-    def fails(*words: object) -> int:
-        raise NoCure("No.")
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "give_window", fails)
         with pytest.raises(NoCure, match=r"No\."):
             undo_all()
-    assert states() == [(program.pid, 256, "holds")]
+        assert json.loads(state.read_text())["change"]["files"][0]["pid"] == program.pid
+        with pytest.raises(NoCure, match=r"No\."):
+            restore()
+    assert states() == [(None, 64, "holds"), (program.pid, 256, "holds")]
+    assert restore() == [f"{path} in process {program.pid} has 256 KiB again."]
+    assert undo_all() == [f"back to {before} KiB"] * 2
     assert device_of(path).read_ahead_kb == before
+
+
+def left(path: Path, state: Path) -> None:
+    """As a kill leaves a change of open files."""
+    device = device_of(path)
+    content = json.loads(state.read_text())
+    change = {"device": device.name, "attribute": str(device.attribute), "device_kb": device.read_ahead_kb}
+    state.write_text(json.dumps({**content, "change": {**change, "meanwhile_kb": 16, "files": content["cures"]}}))
+
+
+def test_what_was_closed_is_forgotten_and_what_may_not_be_taken_is_not(
+    private_disk: Path, state: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "start_keeper", lambda directory: True)
+    path = private_disk / "file"
+    closed, ended, there = (start(path) for _ in range(3))
+    apply(path, 64, closed, ended, there)
+    left(path, state)
+    closed.tell("close")
+    ended.end()
+    with monkeypatch.context() as patch:
+
+        def refuse(pidfd: int, number: int) -> int:
+            raise PermissionError
+
+        patch.setattr(windows, "pidfd_getfd", refuse)
+        with pytest.raises(NotPermitted, match=f"take a descriptor of process {there.pid}"):
+            restore()
+    assert json.loads(state.read_text())["change"]
+    assert restore() == [f"{path} in process {there.pid} has 64 KiB again."]
+    assert json.loads(state.read_text())["change"] is None
+
+
+FEW = """
+import resource, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))
+from foliohost.cli.main import main
+sys.exit(main(["cure", *sys.argv[1:]]))
+"""
+
+
+def test_more_open_files_than_we_may_hold_are_told_of(private_disk: Path, state: Path) -> None:
+    path = private_disk / "file"
+    handles = [os.open(path, os.O_RDONLY) for _ in range(100)]
+    with subprocess.Popen(["sleep", "300"], pass_fds=handles) as program:
+        words = ["apply", "--file", str(path), "--pid", str(program.pid), "--read-ahead-kb", "64"]
+        argv, environment = [sys.executable, "-c", FEW, *words], {**ENVIRONMENT, "FOLIOLAB_STATE": str(state.parent)}
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        program.kill()
+    for handle in handles:
+        os.close(handle)
+    assert done.returncode == NoCure.status
+    assert "These are more open files than may be held at a time here" in done.stderr
+    assert applied() == []
 
 
 @pytest.mark.parametrize("boot", ["another", None])
@@ -245,9 +360,9 @@ def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_a
     (cure,) = apply(path, 64, program).cures
     content = json.loads(state.read_text())
     change = {"device": device.name, "attribute": str(device.attribute), "device_kb": 1024, "meanwhile_kb": 16}
-    left = {**content, "boot": boot or content["boot"], "change": {**change, "files": content["cures"]}}
+    after_kill = {**content, "boot": boot or content["boot"], "change": {**change, "files": content["cures"]}}
     windows.set_device(device.attribute, 16)
-    state.write_text(json.dumps(left))
+    state.write_text(json.dumps(after_kill))
     words = restore()
     if boot:
         assert (words, applied(), device.read_ahead_kb) == ([], [], 16)

@@ -50,6 +50,24 @@ def test_a_command_that_computes_keeps_its_output_and_status() -> None:
     assert done.stderr.startswith("Nothing wrong: ")
 
 
+ORPHANS = """
+for number in 1 2 3 4 5 6 7 8 9 10; do (sh -c 'exit 5' &); done
+sleep 0.5
+children() { cat /proc/[0-9]*/stat 2>/dev/null | grep -c ") [A-Z] $PPID "; }
+tries=0
+while [ "$(children)" -gt 4 ] && [ $tries -lt 100 ]; do sleep 0.3; tries=$((tries + 1)); done
+children
+exit 7
+"""
+
+
+def test_orphans_are_waited_for_as_init_does_it() -> None:
+    """The command, and who cleans up, are the only children then."""
+    done = host("diagnose", "--", "sh", "-c", ORPHANS)
+    assert done.returncode == 7
+    assert int(done.stdout) <= 4
+
+
 def without_folios() -> str | None:
     """Why they are not known here; what tells of them is compiled by this, if it was not yet."""
     try:

@@ -116,3 +116,8 @@ def test_faults_after_the_last_look_are_taken_to_be_as_those_before() -> None:
 def test_seconds() -> None:
     assert present_load(1000 * 32 * PAGE, 1000, 32).seconds(DiskCost(1000, 10)) == pytest.approx(1.32)
     assert Load(100, 1, 25, 13).seconds(DiskCost(1000, 10)) == pytest.approx(0.014)
+
+
+def test_of_a_file_that_was_emptied_something_is_predicted() -> None:
+    found = touched(share(3200, 100, places=100, mapped_pages=1600, crowds=(), size_bytes=0), 32, 100)
+    assert found.load(4).waits > 0

@@ -19,7 +19,7 @@ from foliohost.devices import device_of
 from foliohost.errors import FolioError
 from foliohost.faults import FaultCounts, FaultTrace, FileFaults, faults_of, followed, with_idle
 from foliohost.observation import Observation
-from foliohost.processes import PAGE_BYTES
+from foliohost.processes import PAGE_BYTES, mappings
 from foliohost.ringbuffer import Event, Layout, events
 from foliohost.touches import ADD, FAULT, MAP
 from foliohost.tracefs import Instance, tracefs
@@ -287,10 +287,48 @@ def test_runs_are_of_files_that_faults_have_missed_pages_of() -> None:
 
 
 def test_a_file_without_events_had_no_faults_unless_events_have_other_numbers() -> None:
-    other = ("8:2", 5)
-    assert with_idle({other: FileFaults(32, 1)}, [KEY]) == {other: FileFaults(32, 1)}
-    assert with_idle({other: FileFaults()}, [KEY])[KEY] == FileFaults()
-    assert with_idle({KEY: FileFaults(32, 1)}, [KEY, other]) == {KEY: FileFaults(32, 1), other: FileFaults()}
+    """As those of an overlay have, in whose container a disk is mounted as well. Those of btrfs have the same ones."""
+    volume, layer, overlay, btrfs = ("8:2", 5), ("8:2", 6), ("0:60", 6), ("0:31", 7)
+    idle, read = FileFaults(), FileFaults(32, 1)
+    assert with_idle({}, [volume, overlay]) == {volume: idle, overlay: idle}
+    assert with_idle({layer: read}, [volume, overlay]) == {layer: read, volume: idle}
+    assert with_idle({layer: idle}, [overlay])[overlay] == idle
+    assert with_idle({volume: read}, [volume, overlay]) == {volume: read, overlay: idle}
+    other = (btrfs[0], 8)
+    assert with_idle({other: read}, [btrfs, overlay]) == {other: read, btrfs: idle}
+
+
+@here
+@pytest.mark.parametrize("kind", ["overlay", "disk"])
+def test_of_a_real_file_that_nobody_read_while_another_was(
+    kind: str, private_disk: Path, tmp_path: Path, start: Callable[..., Toucher]
+) -> None:
+    """On an overlay, a file that was read is not taken to be idle."""
+    path, place = private_disk / "file", private_disk
+    if kind == "overlay":
+        place = tmp_path / "merged"
+        options = f"lowerdir={private_disk},upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+        for directory in (place, tmp_path / "upper", tmp_path / "work"):
+            directory.mkdir()
+        argv = ["mount", "-t", "overlay", "overlay", "-o", options, str(place)]
+        if subprocess.run(argv, capture_output=True, check=False).returncode:
+            pytest.skip("there are no overlays here")
+    try:
+        drop(path)
+        program = start(place / "file")
+        with followed([program.pid]) as trace:
+            trace.begin()
+            program.tell("random 20")
+            keys = {piece.file for piece in mappings(program.pid) if piece.path == str(place / "file")}
+            own = ("8:1", 1 << 40)
+            found = faults_of(trace, [own, *keys]).files
+        assert found[own] == FileFaults()
+        assert all(key not in found or found[key].read_pages for key in keys)
+        assert kind == "overlay" or keys <= found.keys()
+        program.end()
+    finally:
+        if kind == "overlay":
+            subprocess.run(["umount", "--lazy", str(place)], check=False)
 
 
 def test_who_may_not_is_told_so(nobody: None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foliohost.groups import Groups, blind_spots, group_of, name_of
+from foliohost.groups import Groups, blind_spots, group_of, name_of, parse_paths
 from foliohost.processes import PAGE_BYTES
 from tests.host.command import ENVIRONMENT
 
@@ -36,6 +36,11 @@ ID = "0123456789ab" + "c" * 52
 )
 def test_whose_a_group_is(path: str, name: str) -> None:
     assert name_of(path) == name
+
+
+def test_names_of_groups_have_any_characters_but_one() -> None:
+    odd = "/a\rb\x0bc\x0cd\x1ce\x1df\x1eg\x85h\u2028i:j"
+    assert parse_paths(f"4:memory,cpu:{odd}\n0::/\nnonsense\n") == {"memory": odd, "cpu": odd, "": "/"}
 
 
 def test_our_own_group() -> None:

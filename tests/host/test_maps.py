@@ -7,7 +7,8 @@ import time
 import tracemalloc
 from pathlib import Path
 
-from foliohost.maps import Maps, file_of, memory_bytes, named, read_ahead_kb
+from foliohost.details import details
+from foliohost.maps import Maps, _group, file_of, memory_bytes, named, read_ahead_kb
 from foliohost.processes import mappings
 from tests.processes import wait_until
 
@@ -61,6 +62,23 @@ def test_a_long_recording_of_names_takes_no_more_memory() -> None:
     assert after < before + 10_000
 
 
+def test_mappings_that_are_kept_share_what_stays_and_are_counted() -> None:
+    """One of 500 mappings comes and goes at each look."""
+    line = "{:012x}-{:012x} r--s 00000000 fe:01 {} /data/{}\n"
+    same = "".join(line.format(number << 20, (number << 20) + 4096, number, number) for number in range(1, 500))
+    maps = Maps()
+    tracemalloc.start()
+    try:
+        for moment in range(200):
+            address = (1000 + moment) << 20
+            maps.add(1, same + line.format(address, address + 4096, 7, 7), moment)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert maps.size == 699 * 400 + 200 * 500 * 8
+    assert taken / 2 < maps.size < taken * 2
+
+
 def test_a_program_that_another_has_replaced_is_not_looked_for_in_it(tmp_path: Path) -> None:
     """exec, with the next program's file mapped instead."""
     maps = Maps()
@@ -85,7 +103,7 @@ def test_a_program_that_another_has_replaced_is_not_looked_for_in_it(tmp_path: P
 
 
 def test_a_mapped_file_of_ours_is_the_one_that_its_path_names(tmp_path: Path) -> None:
-    path = tmp_path / "a b"
+    path = tmp_path / "a b\rc\x0cd\u2028e"
     path.write_bytes(bytes(8192))
     maps = Maps()
     with (
@@ -100,6 +118,17 @@ def test_a_mapped_file_of_ours_is_the_one_that_its_path_names(tmp_path: Path) ->
     assert maps.names[file_of(path)] == str(path)
     assert maps.locate(os.getpid(), place, 0) == (file_of(path), 0)
     assert maps.locate(other.pid, place, 0) != (file_of(path), 0)
+
+
+def test_a_task_cannot_name_itself_into_another_group() -> None:
+    program = "open('/proc/self/comm', 'w', newline='').write('a\\rTgid:\\t1\\x1c'); print(flush=True); input()"
+    argv = [sys.executable, "-c", program]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        assert _group(child.pid) == child.pid
+        assert details(child.pid) is not None
+        child.communicate()
 
 
 def test_patterns_name_files(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from foliohost.devices import HostDevice, device_of
-from foliohost.openings import Opened, Openings, give_back
+from foliohost.openings import Opened, Openings, _mounts, give_back
 from foliohost.windows import open_in, set_device
 from tests.host.conftest import Toucher
 from tests.host.windows import read_kb
@@ -113,6 +113,19 @@ def test_openings_by_other_mounts_are_found(
         assert opened_by(first, device.attribute, lambda: start(elsewhere / "file"))
     finally:
         subprocess.run(["umount", str(private_disk)], check=True)
+
+
+def test_names_of_others_mounts_end_nothing(
+    device: HostDevice, private_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has a name space of their own chooses them."""
+    number = private_disk.stat().st_dev
+    mine = f"{os.major(number)}:{os.minor(number)}"
+    odd = "a\rb\x0bc\x0cd\x1ce\x85f\u2028g"
+    rows = f"50 1 0:70 / /{odd} rw - fuse {odd} rw\n51 1 {mine} / /{odd}\\040h rw - ext4 /dev/x rw\nnonsense\n"
+    (tmp_path / "mountinfo").write_bytes(rows.encode())
+    monkeypatch.setattr("foliohost.openings._with_other_mounts", lambda: [tmp_path])
+    assert _mounts(device.attribute) == {mine: [(51, bytes(tmp_path / "root") + f"/{odd} h".encode())]}
 
 
 IN_CONTAINER = """

@@ -2,6 +2,8 @@
 import mmap
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import pytest
 from foliohost import pages
 from foliohost.bits import _count_ones, count_ones, pack
 from foliohost.pages import PageBits
-from foliohost.processes import PAGE_BYTES, mappings
+from foliohost.processes import PAGE_BYTES, mappings, runs
+from tests.host.command import ENVIRONMENT
+from tests.processes import wait_until
 
 
 def test_pack() -> None:
@@ -144,6 +148,24 @@ def test_some_windows_stand_for_all(scans: bool, tmp_path: Path, monkeypatch: py
         assert len(some.since(whole)) == len(fewer.since(some)) == 0
 
 
+@pytest.mark.parametrize("opens", [False, True], ids=["zombie", "as in 6.7 to 6.15"])
+def test_page_tables_of_a_process_that_has_ended_are_not_scanned(opens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux 6.7 to 6.15 opens them, gives nothing to read, and crashes at a scan; others may not open them."""
+    ours, scanned = mappings(os.getpid()), []
+    monkeypatch.setattr(pages, "_known", [])
+    monkeypatch.setattr("fcntl.ioctl", lambda *words: scanned.append(words))
+    with subprocess.Popen(["true"]) as ended:
+        assert wait_until(lambda: not runs(ended.pid))
+        with pytest.MonkeyPatch.context() as patch:
+            if opens:
+                empty = os.open
+                patch.setattr(os, "open", lambda path, flags: empty(os.devnull, flags))
+            assert pages._scans(ended.pid) is False
+            with pytest.raises(ProcessLookupError):
+                pages.mapped(ended.pid, ours)
+    assert (scanned, pages._known) == ([], [])
+
+
 def test_cached(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(9 * PAGE_BYTES + 1))
@@ -156,3 +178,47 @@ def test_cached(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("nobody")
 def test_what_is_cached_of_others_files_is_not_guessed() -> None:
     assert pages.cached(Path("/bin/sh")) is None
+
+
+CACHED = "import sys; from pathlib import Path; from foliohost import pages; print(pages.cached(Path(sys.argv[1])))"
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o666])
+@pytest.mark.parametrize(
+    "within",
+    [["unshare", "--map-root-user"], ["setpriv", "--bounding-set", "-fowner,-dac_override"]],
+    ids=["user namespace", "fewer capabilities"],
+)
+def test_a_root_that_owns_not_all_files_is_told_nothing_of_others(within: list[str], mode: int, tmp_path: Path) -> None:
+    """Unless it may write them."""
+    path = tmp_path / "file"
+    path.write_bytes(bytes(2 * PAGE_BYTES))
+    if os.geteuid() or subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("to give a file to somebody takes root, and not every machine has name spaces of users")
+    os.chown(path, 12345, 12345)
+    path.chmod(mode)
+    argv = [*within, sys.executable, "-c", CACHED, str(path)]
+    done = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ("None" if mode == 0o644 else "3")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "users", "all_files"),
+    [
+        ("000001ffffffffff", "         0          0 4294967295\n", True),
+        ("0000000000000008", "0 0 4294967295", True),
+        ("000001fffffffff7", "0 0 4294967295", False),
+        ("000001ffffffffff", "0 1000 1", False),
+        ("000001ffffffffff", "0 0 1\n1 1 4294967294\n", False),
+    ],
+)
+def test_who_owns_all_files(capabilities: str, users: str, all_files: bool) -> None:
+    status = f"Name:\tx\rCapEff:\t{8 * 'f'}\nCapPrm:\t{16 * 'f'}\nCapEff:\t{capabilities}\n"
+    assert pages.is_owner_of_all(status.encode(), users.encode()) == all_files
+
+
+def test_of_another_file_than_the_one_that_is_meant_nothing_is_told(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for path in (one, other):
+        path.write_bytes(bytes(PAGE_BYTES))
+    assert (pages.cached(one, one.stat()), pages.cached(one, other.stat())) == (1, None)

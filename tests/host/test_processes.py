@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from foliohost import processes
-from foliohost.errors import NotPermitted, UsageError
+from foliohost.errors import FolioError, NotPermitted, UsageError
 from foliohost.processes import PAGE_BYTES, Counters, Tally, parse_maps
+from tests.processes import wait_until
 
 _MAPS = """\
 7f0000000000-7f0000010000 r--s 00002000 fe:10 1234                       /srv/my db/data.mdb
@@ -88,6 +89,20 @@ def test_what_parent_and_child_have_done_stays_when_both_end() -> None:
 def test_nobody_there() -> None:
     with pytest.raises(UsageError, match=r"There is no process 4194305\."):
         processes.counters(4194305)
+
+
+def test_a_process_that_has_ended_is_not_taken_for_a_kernel_without_a_file() -> None:
+    """Nobody has waited for it. Since Linux 6.16 it has no mappings to open."""
+    with subprocess.Popen(["true"]) as ended:
+        assert wait_until(lambda: not processes.runs(ended.pid))
+        try:
+            assert processes.mappings(ended.pid) == []
+        except UsageError as error:
+            assert str(error) == f"There is no process {ended.pid}."
+        with pytest.raises(UsageError, match="There is no process"), processes.asked_about(ended.pid):
+            raise ProcessLookupError
+        with pytest.raises(FolioError, match="built without /proc/PID/io"), processes.asked_about(ended.pid):
+            raise FileNotFoundError
 
 
 @pytest.mark.usefixtures("nobody")

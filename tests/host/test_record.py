@@ -3,6 +3,7 @@
 
 import errno
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from foliohost.tracefs import FAULT_AROUND, fault_around_bytes
 from tests.host.command import ARGV
 from tests.host.conftest import PAGES
 from tests.host.tracing import here, instances
-from tests.processes import wait_until
+from tests.processes import called, wait_until
 
 TOUCH = """
 import mmap, sys, time
@@ -192,10 +193,68 @@ def test_a_program_that_is_asked_to_end_before_it_has_begun_does_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*words: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
+SMALL = """
+place=$1
+shift
+mount -t tmpfs -o size=32k tmpfs "$place"
+"$@"
+"""
+OUTLAST = 'sleep 1.5; touch "$1"; exit 7'
 
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(DiskFull, match=f"No space left on the disk that holds {tempfile.gettempdir()}"):
-        Spool().add([[bytes(PAGE_BYTES)]])
+
+def with_small_disk(place: Path, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What comes of a command while there is a file system of 32 KiB at a place."""
+    place.mkdir()
+    return called("unshare", "--mount", "sh", "-ec", SMALL, "sh", str(place), *argv, seconds=300, **environment)
+
+
+@here
+def test_events_that_the_disk_has_no_room_for_are_cut_off(cold: Path, tmp_path: Path) -> None:
+    room, ended, out = (tmp_path / name for name in ("room", "ended", "t"))
+    touches = touching(cold, list(range(0, PAGES, 2)))
+    script = f"{shlex.join(touches)}; {OUTLAST}"
+    argv = [*ARGV, "record", "-o", str(out), "--file", str(cold), "--", "sh", "-c", script, "sh", str(ended)]
+    done = with_small_disk(room, *argv, TMPDIR=str(room))
+    assert f"The recording is cut off. No space left on the disk that holds {room}.\n" in done.stderr
+    assert done.returncode == 7
+    assert ended.exists()
+    assert len(read_trace(out).page_of) < PAGES / 2
+
+
+@here
+def test_a_trace_that_the_disk_has_no_room_for_does_not_end_the_program(tmp_path: Path) -> None:
+    room, ended = tmp_path / "room", tmp_path / "ended"
+    argv = [*ARGV, "record", "-o", str(room / "t"), "--seconds", "0.2", "--", "sh", "-c", OUTLAST, "sh", str(ended)]
+    fill = 'head -c 99999 /dev/zero >"$1/zeros" || shift; exec "$@"'
+    done = with_small_disk(room, "sh", "-c", fill, "sh", str(room), *argv)
+    assert done.returncode == DiskFull.status, done.stderr
+    assert done.stderr.endswith(f"foliolab-host: No space left on the disk that holds {room}.\n")
+    assert ended.exists()
+
+
+def test_what_has_begun_is_left_to_its_end_and_nothing_else_begins(tmp_path: Path) -> None:
+    begun, waiting = (StartedProgram(["touch", str(tmp_path / name)]) for name in ("begun", "waiting"))
+    begun.begin()
+    for program in (begun, waiting):
+        program.leave()
+    assert [path.name for path in tmp_path.iterdir()] == ["begun"]
+    assert (begun.status(), waiting.status()) == (0, 128 + signal.SIGTERM)
+
+
+@pytest.mark.parametrize("part", [0, 8], ids=["none", "some"])
+def test_a_full_disk_is_named_and_what_is_there_stays(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, spool = os.pwrite, Spool()
+
+    def full(handle: int, data: bytes, offset: int) -> int:
+        if not part:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(handle, data[:part], offset)
+
+    spool.add([[bytes(PAGE_BYTES)]])
+    before = spool.size
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        spool.add([[bytes(PAGE_BYTES)]])
+    spool.add([[bytes(PAGE_BYTES)]])
+    assert spool.full_disk == f"No space left on the disk that holds {tempfile.gettempdir()}."
+    assert (spool.size, list(spool._places[0])) == (before, [0])

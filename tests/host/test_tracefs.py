@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -250,6 +251,60 @@ def test_what_somebody_has_set_since_a_kill_stays(
     assert not left.exists()
 
 
+@pytest.mark.parametrize("fine", [False, True])
+def test_what_cannot_be_put_back_now_is_not_forgotten(
+    fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """debugfs is not mounted any more, or locked down by now."""
+    around, left = tmp_path / "around", tmp_path / "instances/foliolab-live-4194305-7-around-65536"
+    left.mkdir(parents=True)
+    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", around)
+
+    def clean_up() -> None:
+        if fine:
+            with pytest.raises(UsageError, match="cannot be set to 65536, which a killed recording found"):
+                live_tracefs._clean_up_after_others(tmp_path, fine)
+        else:
+            live_tracefs._clean_up_after_others(tmp_path, fine)
+
+    clean_up()
+    assert left.exists()
+    around.write_text(f"{PAGE_BYTES}\n")
+    with monkeypatch.context() as patch:
+
+        def refused(path: Path, text: str) -> int:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+
+        patch.setattr(Path, "write_text", refused)
+        clean_up()
+    assert left.exists()
+    live_tracefs._clean_up_after_others(tmp_path, fine)
+    assert (int(around.read_text()), left.exists()) == (65536, False)
+
+
+def test_two_who_change_what_faults_map_do_not_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the first one is killed, until what cleans up after it has ended."""
+    monkeypatch.setenv("FOLIOLAB_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(live_tracefs, "_LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(live_tracefs, "tracefs", lambda: tmp_path)
+    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", tmp_path / "around")
+    monkeypatch.setattr(Instance, "_set_up", lambda self: None)
+    (tmp_path / "instances").mkdir()
+    (tmp_path / "around").write_text("65536\n")
+    taken = pytest.raises(UsageError, match=r"^Another recording with --fine is going on\.$")
+    first = Instance({}, fine=True)
+    with taken:
+        Instance({}, fine=True)
+    Instance({})
+    with first:
+        (held,) = first._lock
+        os.close(held)  # as if we were killed
+        first._lock.clear()
+        with taken:
+            live_tracefs._lock()
+    os.close(live_tracefs._lock())
+
+
 def ignored(pid: int) -> set[int]:
     """The signals that a process ignores."""
     found = re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
@@ -268,6 +323,21 @@ def test_who_cleans_up_outlasts_what_asks_a_whole_service_to_end(tmp_path: Path)
         assert wait_until(lambda: asked <= ignored(watcher.pid), 5)
         for number in asked:
             watcher.send_signal(number)
+    assert around.read_text() == "65536\n"
+    assert not instance.exists()
+
+
+def test_who_cleans_up_keeps_what_has_the_old_value_until_that_is_written(tmp_path: Path) -> None:
+    instance, around = tmp_path / "instance", tmp_path / "around"
+    instance.mkdir()
+    around.symlink_to("/dev/full")
+    argv = ["/bin/sh", "-c", live_tracefs._CLEAN_UP, "sh", str(instance), "65536", str(around), ""]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as watcher:
+        assert watcher.stdin
+        watcher.stdin.close()
+        time.sleep(0.5)
+        assert instance.exists()
+        around.unlink()
     assert around.read_text() == "65536\n"
     assert not instance.exists()
 

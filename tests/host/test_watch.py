@@ -2,6 +2,7 @@
 """Real programs on a real disk."""
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,52 @@ def test_one_file_and_a_process_that_ends(large_file: Path, start: Callable[...,
     assert (file.path, file.alive, file.open_in) == (str(large_file), False, ())
     assert not file.come_and_gone
     assert file.mapped_pages >= 20 * 0.9
+
+
+@pytest.mark.parametrize("fate", ["emptied", "replaced", "moved", "deleted"])
+def test_a_file_that_is_no_more_what_it_was(fate: str, private_disk: Path, start: Callable[..., Toucher]) -> None:
+    """Whose size it was when it was mapped counts; the file that has its path now is another one."""
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
+    size = path.stat().st_size
+    drop(path)
+    program = start(path)
+    watch = Watch(lambda: [program.pid], path.stat())
+    program.tell("random 60")
+    watch.look()
+    if fate == "emptied":
+        os.truncate(path, 0)
+    elif fate == "deleted":
+        path.unlink()
+    else:
+        if fate == "moved":
+            path.rename(private_disk / "old")
+        (private_disk / "new").write_bytes(bytes(2 * size))
+        (private_disk / "new").replace(path)
+    watch.look()
+    seen = watch.finish()
+    (file,) = seen.files
+    if fate == "emptied":
+        assert len(range(0, size, PAGE_BYTES)) >= file.size_bytes // PAGE_BYTES >= 60 * 0.8
+    else:
+        assert (file.size_bytes, file.open_in) == (size, ())
+        assert (file.resident_bytes is None) == (fate == "moved")
+    verdict = judge(seen)
+    for each in verdict.files:
+        remedies(seen, verdict, each, Circumstances())
+
+
+def test_the_end_is_noticed_between_two_looks_that_are_long() -> None:
+    """The next one would come after ten times as long."""
+
+    def slow() -> list[int]:
+        time.sleep(0.5)
+        return []
+
+    watch = Watch(slow)
+    began = time.monotonic()
+    watch.run(None, lambda: time.monotonic() > began + 1)
+    assert time.monotonic() - began < 4
 
 
 def test_processes_that_have_ended_are_counted(large_file: Path, start: Callable[..., Toucher]) -> None:

@@ -109,11 +109,22 @@ def _undo(arguments: argparse.Namespace) -> int:
 
 def _print_undone(undone: Iterable[tuple[Cure, str]], as_json: bool) -> None:
     if as_json:
-        _print_json(cures=[{**asdict(cure), "result": words} for cure, words in undone])
+        _print_json(cures=[{**asdict(cure), "result": words, "note": _note(cure, words)} for cure, words in undone])
         return
     for cure, words in undone:
-        again = f" Policy '{cure.policy}' gives it {cure.read_ahead_kb} KiB again when it is enforced."
-        print(printable(f"{_what(cure)}: {words}.{again if cure.policy else ''}"))
+        print(printable(f"{_what(cure)}: {words}. {_note(cure, words)}".rstrip()))
+
+
+def _note(cure: Cure, words: str) -> str:
+    """What else is to be known of a cure that was undone."""
+    if cure.policy:
+        return f"Policy '{cure.policy}' gives it {cure.read_ahead_kb} KiB again when it is enforced."
+    if cure.pid is None and words.startswith("back"):
+        return (
+            f"Files that were opened meanwhile keep {cure.read_ahead_kb} KiB until they are closed, or until"
+            f" '{called()} cure apply --file FILE --read-ahead-kb {cure.before_kb}'."
+        )
+    return ""
 
 
 def _show(arguments: argparse.Namespace) -> int:

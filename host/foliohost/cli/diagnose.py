@@ -239,9 +239,15 @@ def _command(command: list[str], seconds: float | None, as_json: bool, probe: bo
     signal.signal(signal.SIGTERM, end)
     with _traced([us], us) as trace:
         watcher = trace.watcher if isinstance(trace, FaultTrace) else None
+        ended_orphans: list[int] = []
 
         def ours() -> list[int]:
-            return [pid for pid in descendants(us) if pid != watcher]
+            for pid in ended_orphans:  # the look before has counted them
+                with suppress(ChildProcessError):  # its parent is there, and waits for it
+                    os.waitpid(pid, os.WNOHANG)
+            found = [pid for pid in descendants(us) if pid != watcher]
+            ended_orphans[:] = [pid for pid in found if pid != child.pid and not runs(pid)]
+            return found
 
         child = start(command, stdout=sys.stderr if as_json else None)
         started.append(child)
@@ -255,6 +261,7 @@ def _command(command: list[str], seconds: float | None, as_json: bool, probe: bo
             child.wait()
         seen = watch.finish(_children().since(before) + Tally().of(ours()) if ended else None)
         folios = _folios([] if ended else ours())
+    adopt_orphans(False)  # nobody looks any more
     child.wait()
     _report(seen, folios, groups, as_json, probe, to_error=not as_json)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode

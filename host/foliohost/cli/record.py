@@ -16,7 +16,7 @@ from pathlib import Path
 from foliohost.cli.options import add_words, require_room_for, require_seconds, size_of, words
 from foliohost.errors import UsageError
 from foliohost.record import LIMIT_BYTES, LiveRecording, record
-from foliohost.target import Process, StartedProgram
+from foliohost.target import LiveTarget, Process, StartedProgram
 from foliohost.trace import write_trace
 
 INTERRUPTED = "Interrupted; a trace is written only once the recording has ended."
@@ -50,24 +50,31 @@ def handle(arguments: argparse.Namespace) -> int:
         require_room_for(f"--{option}", getattr(arguments, option))
     target = StartedProgram(argv) if argv else Process(arguments.pid)
     try:
-        recording = record(
-            target,
-            patterns=arguments.file,
-            seconds=arguments.seconds,
-            limit_bytes=limit,
-            fine=arguments.fine,
-            reads=arguments.reads is not None,
-            command=argv,
-        )
+        _record(target, arguments, argv, limit)
+    except Exception:
+        target.leave()
+        raise
     except BaseException:
         target.end()
         raise
+    return target.status()
+
+
+def _record(target: LiveTarget, arguments: argparse.Namespace, argv: list[str], limit: int) -> None:
+    recording = record(
+        target,
+        patterns=arguments.file,
+        seconds=arguments.seconds,
+        limit_bytes=limit,
+        fine=arguments.fine,
+        reads=arguments.reads is not None,
+        command=argv,
+    )
     write_trace(arguments.output, recording.trace)
     if recording.reads:
         write_trace(arguments.reads, recording.reads)
     for sentence in _sentences(recording, arguments):
         print(sentence, file=sys.stderr)
-    return target.status()
 
 
 def _sentences(recording: LiveRecording, arguments: argparse.Namespace) -> Iterator[str]:
@@ -78,6 +85,8 @@ def _sentences(recording: LiveRecording, arguments: argparse.Namespace) -> Itera
         yield f"{trace.lost} events were lost, because the kernel's buffer was full."
     if recording.full:
         yield "The recording is cut off: --limit is reached."
+    if recording.full_disk:
+        yield f"The recording is cut off. {recording.full_disk}"
     if arguments.fine:
         yield "Not seen: touches of pages that are mapped already."
         yield "With --fine, faults were more and the kernel read less: the model tells what it reads without."
