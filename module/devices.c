@@ -31,14 +31,15 @@
 /*
  * A request costs what the disk could read meanwhile, as in mm/mmap_readahead_file.c: 128 KiB
  * where it takes a millisecond or less, and a KiB more for each 4 us beyond that. The kernel
- * times what faults wait. A module is not told when a wait ends, so that it takes what reads
- * of the disk took by the disk's statistics, without what passed meanwhile.
+ * times what faults wait. A module is not told when a wait ends, and takes what reads of the
+ * disk took by the disk's statistics.
  */
 #define LEAST_REQUEST_KB	128U
 #define LEAST_WAIT_US		1000U
 #define WAIT_US_PER_KB		4U
 /* Beyond that, a read waits for others. */
-#define MOST_WAIT_US		(LEAST_WAIT_US + 4096U * WAIT_US_PER_KB)
+#define MOST_MEASURED_KB	4096U
+#define MOST_WAIT_US		(LEAST_WAIT_US + MOST_MEASURED_KB * WAIT_US_PER_KB)
 /* So many reads are worth a look, which moves the average so much of the way. */
 #define LEAST_READS		8
 #define WAIT_SHARE		8
@@ -47,18 +48,30 @@
 #define MAX_NAME	128
 
 /**
+ * struct reads - what the statistics of a disk tell of its reads
+ * @nr: how many there were
+ * @sectors: sectors that they read
+ * @ns: nanoseconds that they took, one after the other
+ * @busy: jiffies in which the disk had anything to do
+ */
+struct reads {
+	unsigned long nr;
+	unsigned long sectors;
+	u64 ns;
+	unsigned long busy;
+};
+
+/**
  * struct device_facts - what is known of a device
  * @name: its name, or of a partition that was named, its numbers
  * @number: the same as a number; 0 of what is no block device
  * @named: it is one of those that adapt, if not all do
  * @request_kb: KiB that could be read instead of a request, 0 for what the others have
  * @last_kb: what it was for the last miss
- * @wait_us: what a read takes without what passes meanwhile
+ * @wait_us: what a request takes; 0 if that is not known
  * @told: when its statistics were looked at, in jiffies; 0 if never
- * @nr_reads: reads by then
- * @sectors: sectors of these
- * @read_ns: nanoseconds that they took, one after the other
- * @busy: jiffies in which the disk had anything to do
+ * @diskseq: which disk had the name by then
+ * @reads: what its statistics told when they moved @wait_us last
  * @events: how often each happened
  */
 struct device_facts {
@@ -69,10 +82,8 @@ struct device_facts {
 	unsigned int last_kb;
 	unsigned int wait_us;
 	unsigned long told;
-	unsigned long nr_reads;
-	unsigned long sectors;
-	u64 read_ns;
-	unsigned long busy;
+	u64 diskseq;
+	struct reads reads;
 	atomic_long_t events[NR_FAULT_EVENTS];
 };
 
@@ -127,8 +138,8 @@ static dev_t number_of(const char *name)
 	unsigned int major, minor;
 	int length = 0;
 
-	if (sscanf(name, "%u:%u%n", &major, &minor, &length) != 2 || name[length] ||
-	    minor > MINORMASK)
+	if (sscanf(name, "%9u:%9u%n", &major, &minor, &length) != 2 || name[length] ||
+	    major >= 1U << (32 - MINORBITS) || minor > MINORMASK)
 		return 0;
 	return MKDEV(major, minor);
 }
@@ -179,65 +190,89 @@ bool device_adapts(struct inode *inode)
 	return false;
 }
 
-/* Move what a read takes towards what those since the last look took. With the lock. */
-static void learn_wait(struct device_facts *device, struct block_device *disk)
+static unsigned int measured_kb(const struct device_facts *device)
 {
-	u64 ns = part_stat_read(disk, nsecs[STAT_READ]);
-	unsigned long nr = part_stat_read(disk, ios[STAT_READ]);
-	unsigned long sectors = part_stat_read(disk, sectors[STAT_READ]);
-	unsigned long busy = part_stat_read(disk, io_ticks);
-	unsigned long nr_new;
-	u64 passing_us, us;
+	unsigned int wait_us = max(READ_ONCE(device->wait_us), LEAST_WAIT_US);
 
-	WRITE_ONCE(device->told, jiffies);
-	/* Another disk has got the name. */
-	if (nr < device->nr_reads) {
-		device->nr_reads = 0;
-		device->sectors = 0;
-		device->read_ns = 0;
-		device->busy = 0;
-	}
-	nr_new = nr - device->nr_reads;
-	if (nr_new < LEAST_READS)
-		return;
-	passing_us = (u64)(sectors - device->sectors) * WAIT_US_PER_KB / 2;
-	/* Where reads wait for each other, their sum is longer than the disk was busy. */
-	us = min_t(u64, div_u64(ns - device->read_ns, NSEC_PER_USEC),
-		   (u64)(busy - device->busy) * (USEC_PER_SEC / HZ));
-	us = min_t(u64, div64_ul(us - min(us, passing_us), nr_new), MOST_WAIT_US);
-	if (device->nr_reads)
-		us = device->wait_us + ((s64)us - device->wait_us) / WAIT_SHARE;
-	WRITE_ONCE(device->wait_us, us);
-	device->nr_reads = nr;
-	device->sectors = sectors;
-	device->read_ns = ns;
-	device->busy = busy;
+	return min(LEAST_REQUEST_KB + (wait_us - LEAST_WAIT_US) / WAIT_US_PER_KB, MOST_MEASURED_KB);
 }
 
-static unsigned int measured_kb(struct device_facts *device, struct inode *inode)
+/*
+ * Move what a request takes towards what reads since the last look took, with the lock. What
+ * their KiB take is left out, at the price that is known so far. Large reads take most of their
+ * time for these, and can only tell that a request takes less than was known.
+ */
+static void learn_wait(struct device_facts *device, const struct reads *since)
 {
-	struct block_device *part = inode->i_sb->s_bdev;
-	unsigned int wait_us;
+	unsigned int kb = div64_ul(since->sectors / 2, since->nr);
+	unsigned int price = measured_kb(device);
+	unsigned int us;
 
-	if (device == &devices[MAX_DEVICES])
-		return LEAST_REQUEST_KB;
-	/* The first look is at all since boot. */
-	if (part && (!READ_ONCE(device->told) ||
-		     time_after(jiffies, READ_ONCE(device->told) + HZ / 4)) &&
-	    spin_trylock(&devices_lock)) {
-		learn_wait(device, bdev_whole(part));
-		spin_unlock(&devices_lock);
+	/* Where reads wait for each other, their sum is longer than the disk was busy. */
+	us = div64_ul(min(div_u64(since->ns, NSEC_PER_USEC),
+			  (u64)since->busy * (USEC_PER_SEC / HZ)), since->nr);
+	us = mult_frac(min(us, 4 * MOST_WAIT_US), price, price + kb);
+	us = min(us, MOST_WAIT_US);
+	if (kb > LEAST_REQUEST_KB && us > device->wait_us)
+		return;
+	if (device->wait_us)
+		us = device->wait_us + ((int)us - (int)device->wait_us) / WAIT_SHARE;
+	WRITE_ONCE(device->wait_us, max(us, 1U));
+}
+
+/* With the lock. */
+static void look_at(struct device_facts *device, struct block_device *disk)
+{
+	struct reads now = {
+		.nr = part_stat_read(disk, ios[STAT_READ]),
+		.sectors = part_stat_read(disk, sectors[STAT_READ]),
+		.ns = part_stat_read(disk, nsecs[STAT_READ]),
+		.busy = part_stat_read(disk, io_ticks),
+	};
+	struct reads since;
+
+	WRITE_ONCE(device->told, jiffies);
+	/* The first look is at all since boot, also where another disk has got the name. */
+	if (device->diskseq != disk->bd_disk->diskseq) {
+		device->diskseq = disk->bd_disk->diskseq;
+		device->reads = (struct reads) { };
+		WRITE_ONCE(device->wait_us, 0);
 	}
-	wait_us = max(READ_ONCE(device->wait_us), LEAST_WAIT_US);
-	return LEAST_REQUEST_KB + (wait_us - LEAST_WAIT_US) / WAIT_US_PER_KB;
+	since = (struct reads) {
+		.nr = now.nr - device->reads.nr,
+		.sectors = now.sectors - device->reads.sectors,
+		.ns = now.ns - device->reads.ns,
+		.busy = now.busy - device->reads.busy,
+	};
+	if (since.nr < LEAST_READS)
+		return;
+	device->reads = now;
+	learn_wait(device, &since);
+}
+
+/* Ask the disk under a file, four times a second; where many disks share @device, none. */
+static void measure(struct device_facts *device, struct inode *inode)
+{
+	struct block_device *part = S_ISBLK(inode->i_mode) ? I_BDEV(inode) : inode->i_sb->s_bdev;
+	unsigned long told = READ_ONCE(device->told);
+
+	if (!part || device == &devices[MAX_DEVICES] ||
+	    (told && time_before(jiffies, told + HZ / 4)) || !spin_trylock(&devices_lock))
+		return;
+	look_at(device, bdev_whole(part));
+	spin_unlock(&devices_lock);
 }
 
 unsigned int device_request_pages(struct device_facts *device, struct inode *inode)
 {
 	unsigned int kb = READ_ONCE(device->request_kb) ?: READ_ONCE(request_kb);
 
-	kb = kb ?: measured_kb(device, inode);
-	WRITE_ONCE(device->last_kb, kb);
+	if (!kb) {
+		measure(device, inode);
+		kb = measured_kb(device);
+	}
+	if (READ_ONCE(device->last_kb) != kb)
+		WRITE_ONCE(device->last_kb, kb);
 	return max(kb >> (PAGE_SHIFT - 10), 1U);
 }
 

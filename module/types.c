@@ -11,6 +11,7 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/part_stat.h>
 #include <linux/sched.h>
 #include <linux/vmalloc.h>
 #include <linux/xarray.h>
@@ -34,14 +35,17 @@ struct known_structure {
 static const struct known_structure structures[] = {
 	KNOWN(address_space),
 	KNOWN(backing_dev_info),
+	KNOWN(block_device),
 #ifdef CONFIG_CGROUPS
 	KNOWN(cgroup),
 	KNOWN(css_set),
 	KNOWN(kernfs_node),
 #endif
+	KNOWN(disk_stats),
 	KNOWN(file),
 	KNOWN(file_ra_state),
 	KNOWN(folio),
+	KNOWN(gendisk),
 	KNOWN(inode),
 #ifdef CONFIG_MEMCG
 	KNOWN(lruvec),

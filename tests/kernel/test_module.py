@@ -303,7 +303,7 @@ def check_prices(running: Guest, sparse: float) -> None:
     assert told(f"0{device}=256") == 0
     assert parameter(running, "request_kb_of") == f"{device}=256\n"
     assert told(f"{device}=") == 0
-    wrong = ["8:0", "=128", "8:0=0", "8:0=65537", "8:0=x", "8:0=", "8:1048576=128", ".=128", f"{'x' * 64}=128"]
+    wrong = ["8:0", "=128", "8:0=0", "8:0=65537", "8:0=x", "8:0=", "8:1048576=128", "4104:0=128", ".=128", f"{'x' * 64}=128"]
     assert [text for text in wrong if not told(text)] == []
     # There is room for some dozens.
     names = [f"8:{number}" for number in range(64)]
@@ -377,7 +377,7 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
 
 @only_x86_64
 @pytest.mark.boot
-@pytest.mark.parametrize(("version", "name"), [(BASE_VERSION, "nvme"), (BASE_VERSION, "hdd"), (VERSIONS[-1], "hdd")])
+@pytest.mark.parametrize(("version", "name"), [(BASE_VERSION, "remote"), (VERSIONS[-1], "hdd")])
 def test_it_measures_what_a_request_costs(version: str, name: str, tmp_path: Path) -> None:
     kernel = build(KernelRequest(NATIVE, f"image:debian:{version}+module", extras=("timed-disk",)))
     disk = load_devices()[name]
@@ -388,8 +388,8 @@ def test_it_measures_what_a_request_costs(version: str, name: str, tmp_path: Pat
         for _ in range(2):
             read_bytes(running, "--pattern", "random")
             measured.append(events(running, device)["request_kb"])
-    # Some reads follow others without a seek, and some wait for others.
-    assert measured == [pytest.approx(disk.measured_request_kb, rel=0.5 if name == "hdd" else 0)] * 2
+    # Some reads need no seek, and large ones tell little. Twice as much or little costs a few percent of the time.
+    assert measured == [pytest.approx(disk.measured_request_kb, rel=0.5)] * 2
     assert complaints(splats((tmp_path / "console.log").read_text()), real_time=False) == []
 
 

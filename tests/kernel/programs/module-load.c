@@ -29,7 +29,7 @@
 #define TOUCHES	100
 #define TYPES		"/sys/kernel/btf/vmlinux"
 #define OTHER_TYPES	"/other-types"
-#define PARAMETERS "request_kb_of=8:0=1024 request_kb_of=8:16=64"
+#define PARAMETERS "request_kb=128 request_kb_of=8:0=1024 request_kb_of=8:16=64"
 
 static void touch(const volatile char *page)
 {
