@@ -138,7 +138,8 @@ class View:
                 remarks.append(f"{Cell.of(sample.cell).label}, {where}: {sample.outcome}. {sample.sentence}")
         if self.group.older:
             remarks.append(
-                f"Left out: {self.group.older} samples of older kernels, probes or parameters that the store holds."
+                f"Left out: {self.group.older} samples of older kernels, switches, probes or parameters that the store"
+                " holds."
             )
         return remarks
 

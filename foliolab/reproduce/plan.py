@@ -2,7 +2,7 @@
 """What is behind the figures of README and docs, as release/plan.toml says it, and how far a store is with it."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from foliolab.analyse.rows import Group, setting
+from foliolab.analyse.rows import Group, setting, without_passed_over
 from foliolab.arch import MACHINES, NATIVE, Bytes
 from foliolab.campaign.measure import Request, planned
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
@@ -133,13 +133,17 @@ def documents(parts: Iterable[Part]) -> list[str]:
 
 _Place = tuple[str, str, int]
 """Of a measurement in its experiment: cell, variant, repetition."""
+Places = Mapping[_Place, Mapping[str, Value]]
+"""With the switches of the variant of each."""
 
 
 @cache
-def places_of(part: Part) -> frozenset[_Place]:
+def places_of(part: Part) -> Places:
     """Of what a part of the plan measures, if it is an experiment."""
     steps = planned(part.request())[0].steps
-    return frozenset((_text(step.cell.as_dict()), step.variant.name, step.repetition) for step in steps)
+    return {
+        (_text(step.cell.as_dict()), step.variant.name, step.repetition): dict(step.variant.switches) for step in steps
+    }
 
 
 @dataclass(frozen=True)
@@ -189,10 +193,10 @@ class Progress:
 
 def measured(
     part: Part,
-    wanted: Set[_Place],
+    wanted: Places,
     samples: Iterable[Sample],
     shipped: Iterable[Sample] = (),
-    of_table: Set[_Place] = frozenset(),
+    of_table: Places | None = None,
 ) -> Progress:
     """The progress of an experiment whose plan has these places. ``shipped`` samples only tell how long they take.
 
@@ -205,15 +209,17 @@ def measured(
     without = find_experiment(part.experiment).unaffected_by
 
     def fresh(sample: Sample) -> bool:
-        """Whether it is of the code as it stands, as far as that can affect the experiment."""
+        """Whether it is of the switches and the code as they stand, as far as these can affect the experiment."""
+        if sample.switches != planned[_place_of(sample)]:
+            return False
         if sample.backend == MODEL:
             return sample.kernel.hash == policy
         return sample.code == code(sample.kernel.name, sample.kernel.version, without)
 
-    planned = wanted | of_table
+    planned = {**(of_table or {}), **wanted}
     # A change that was measured and taken back is the last in the store, but not what stands. Kernels without our code
     # cannot tell.
-    table = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in planned]
+    table = without_passed_over(sample for sample in samples if _alike(part, sample) and _place_of(sample) in planned)
     table.sort(key=lambda sample: (fresh(sample), bool(sample.code)))
     mine = [sample for sample in table if _place_of(sample) in wanted]
     alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
@@ -224,7 +230,7 @@ def measured(
     timed = [sample for sample in (*(sample for sample in shipped if _alike(part, sample)), *alike) if sample.took]
     took = {_place_of(sample)[:2]: sample.took for sample in timed}
     usual = mean(took.values()) if took else None
-    left = [took.get(place[:2], usual) for place in wanted - done]
+    left = [took.get(place[:2], usual) for place in wanted.keys() - done]
     hours = None if None in left else sum(filter(None, left)) / 3600
     return Progress(part, len(wanted), tuple(newest.values()), len(done), hours)
 
