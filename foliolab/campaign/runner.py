@@ -105,6 +105,8 @@ class _Campaign:
             with working(f"Measuring {self._plan.experiment.name}", total=missing) as task:
 
                 def record(sample: Sample, last: bool) -> None:
+                    if sample.key in self._had:  # an earlier run of a machine may hold more than was asked for
+                        return
                     self._store.append(sample)
                     if sample.sentence and sample.outcome != NOT_APPLICABLE:
                         console = self._store.consoles / f"{sample.boot}.log"
