@@ -12,6 +12,7 @@ from foliohost.sizes import count as count
 from foliohost.terminal import Column as Column
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
+from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell, agrees
 from foliolab.experiment.metrics import METRICS, Kind, Metric
 from foliolab.report.titles import titles_of
@@ -158,12 +159,15 @@ class Shown:
     def axes(self) -> list[str]:
         return [part.partition("=")[0].strip() for part in self.cells.split(",") if part]
 
+    def has(self, row: Row) -> bool:
+        return row.variant == self.variant and (not self.cells or agrees(row.cell, self.cells))
+
 
 def variant_columns(view: View, heads: Mapping[str, Shown], metrics: Sequence[str]) -> list[Column]:
     """A column for each head, and a row for each cell and metric; cells that differ only in axes of heads share one.
 
     Without metrics it is the experiment's own. A single one is named in the corner, several beside their cells. What
-    no sample is of says so.
+    no sample is of says so. UsageError if cells of one column differ only so.
     """
     chosen = [METRICS[name] for name in metrics or [view.metric]]
     titles = [" ".join(_title(metric, _unit(metric, view), view)).strip() for metric in chosen]
@@ -172,11 +176,12 @@ def variant_columns(view: View, heads: Mapping[str, Shown], metrics: Sequence[st
     labels = titles_of(view.group.experiment, cells) if across else tuple(cell.label for cell in cells)
 
     def figures(shown: Shown) -> tuple[str, ...]:
-        rows = {
-            row.cell.without(across): row
-            for row in view.rows
-            if row.variant == shown.variant and (not shown.cells or agrees(row.cell, shown.cells))
-        }
+        mine = [row for row in view.rows if shown.has(row)]
+        rows = {row.cell.without(across): row for row in mine}
+        if len(rows) < len(mine):
+            raise UsageError(
+                f"A column of {shown.variant} has several figures for a cell: say which by {', '.join(sorted(across))}."
+            )
         found = ((rows.get(cell), metric) for cell in cells for metric in chosen)
         return tuple(_figure(row, metric, _unit(metric, view)) if row else Status.NOT_MEASURED for row, metric in found)
 
