@@ -13,7 +13,7 @@ from foliohost.terminal import Column as Column
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
 from foliolab.errors import UsageError
-from foliolab.experiment.cell import Cell, agrees
+from foliolab.experiment.cell import agrees
 from foliolab.experiment.metrics import METRICS, Kind, Metric
 from foliolab.report.titles import titles_of
 from foliolab.report.view import View, timeless
@@ -100,7 +100,6 @@ def make_columns(view: View) -> list[Column]:
         if any(name in row.metrics for row in view.rows):
             yield column(_title(METRICS[name], unit, view), lambda row: _median(row, name, unit), rank)
             yield from published(name, unit, rank)
-            yield from _over_published(view, name, rank)
 
     def published(name: str, unit: Unit, rank: int) -> Iterator[Column]:
         if _comparable(METRICS[name], view) and any(name in row.published for row in view.rows):
@@ -133,18 +132,6 @@ def make_columns(view: View) -> list[Column]:
             columns += measured(name, UNITS[METRICS[name].kind], 1 if tells else rank)
     columns.append(column(("", "n"), lambda row: str(row.n)))
     return columns
-
-
-def _over_published(view: View, name: str, rank: int) -> Iterator[Column]:
-    """Ours beside what was published, each over the first row of the cell that something was published of."""
-    bases = published_bases(view, name)
-    if bases:
-        title = next(iter(bases.values())).variant
-        pairs = [(row, bases.get(row.cell)) for row in view.rows]
-        yield Column(("over", title), tuple(_over(row, base, name) for row, base in pairs), rank)
-        yield Column(
-            ("published", f"over {title}"), tuple(_published_over(row, base, name) for row, base in pairs), rank
-        )
 
 
 @dataclass(frozen=True)
@@ -197,31 +184,6 @@ def variant_columns(view: View, heads: Mapping[str, Shown], metrics: Sequence[st
 
 def _figure(row: Row, metric: Metric, unit: Unit) -> str:
     return _median(row, metric.name, unit) if row.n else ", ".join(row.failures)
-
-
-def published_bases(view: View, name: str) -> dict[Cell, Row]:
-    """For a metric of time in virtual time, which row of each cell ratios are over; none if nothing was published."""
-    if METRICS[name].kind not in _OF_TIME or not view.group.device:
-        return {}
-    bases: dict[Cell, Row] = {}
-    for row in view.rows:
-        if name in row.published and name in row.metrics:
-            bases.setdefault(row.cell, row)
-    return bases
-
-
-def _over(row: Row, base: Row | None, name: str) -> str:
-    """A row's time over that of its base; empty if either was not measured."""
-    if not base or row is base or name not in row.metrics:
-        return ""
-    return rate(row.metrics[name].median / base.metrics[name].median)
-
-
-def _published_over(row: Row, base: Row | None, name: str) -> str:
-    """The same of what was published."""
-    return (
-        rate(row.published[name] / base.published[name]) if base and row is not base and name in row.published else ""
-    )
 
 
 def _unit(metric: Metric, view: View) -> Unit:

@@ -166,12 +166,6 @@ class Progress:
     def older(self) -> bool:
         return self.done < len(self.samples)
 
-    @property
-    def kernel(self) -> str | None:
-        """The hash of ours, if it was measured, or else of another; None for nothing."""
-        ours = [sample for sample in self.samples if sample.code or sample.backend == MODEL]
-        return next((sample.kernel.hash for sample in [*ours, *self.samples]), None)
-
     def to_json(self) -> dict[str, Any]:
         part = self.part
         return {
@@ -181,7 +175,6 @@ class Progress:
             "scale": part.scale,
             "machine": part.machine,
             "device": part.device or None,
-            "kernel": self.kernel,
             "n": part.n,
             "measured": self.done,
             "steps": self.steps,
@@ -210,16 +203,16 @@ def measured(
 
     def fresh(sample: Sample) -> bool:
         """Whether it is of the switches and the code as they stand, as far as these can affect the experiment."""
-        if sample.switches != planned[_place_of(sample)]:
+        if sample.switches != places[_place_of(sample)]:
             return False
         if sample.backend == MODEL:
             return sample.kernel.hash == policy
         return sample.code == code(sample.kernel.name, sample.kernel.version, without)
 
-    planned = {**(of_table or {}), **wanted}
+    places = {**(of_table or {}), **wanted}
     # A change that was measured and taken back is the last in the store, but not what stands. Kernels without our code
     # cannot tell.
-    table = without_passed_over(sample for sample in samples if _alike(part, sample) and _place_of(sample) in planned)
+    table = without_passed_over(sample for sample in samples if _alike(part, sample) and _place_of(sample) in places)
     table.sort(key=lambda sample: (fresh(sample), bool(sample.code)))
     mine = [sample for sample in table if _place_of(sample) in wanted]
     alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]

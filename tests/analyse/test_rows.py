@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from typing import Any
+
 from foliolab.analyse.rows import Row, Spread, group_samples, make_rows
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.load import find_experiment
@@ -132,7 +134,7 @@ def test_the_newest_switches_of_each_variant_count() -> None:
 
 
 def test_what_a_host_lacks_hides_no_result() -> None:
-    lacking = {"outcome": "not-applicable", "sentence": "There is no Go.", "boot": ""}
+    lacking: dict[str, Any] = {"outcome": "not-applicable", "sentence": "There is no Go.", "boot": ""}
     there = [sample(1, data="d"), sample(1, data="d", variant="unpatched", named="unpatched", kernel="k0")]
     absent = [
         sample(**lacking),
