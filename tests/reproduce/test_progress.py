@@ -12,13 +12,20 @@ from msgspec import structs
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
-from foliolab.files import KERNEL, REPOSITORY, digest_files
+from foliolab.files import EXPERIMENTS, KERNEL, REPOSITORY, digest_files
 from foliolab.kernel import code, module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
 from foliolab.reproduce import released
 from foliolab.reproduce.plan import Part, Places, measured
-from foliolab.reproduce.released import read_output, read_released, released_anew, write_output, write_released
+from foliolab.reproduce.released import (
+    code_behind,
+    read_output,
+    read_released,
+    released_anew,
+    write_output,
+    write_released,
+)
 from tests.samples import sample
 
 PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
@@ -283,3 +290,10 @@ def test_an_output_is_of_all_that_decides_it(
     (tmp_path / "kselftests.toml").write_text("other suites")
     monkeypatch.setattr(released, decides, other or tmp_path)
     assert not kept.is_of(part)
+
+
+def test_an_output_of_the_model_is_of_the_devices_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    behind: list[Path] = []
+    monkeypatch.setattr(released, "digest_files", lambda files, _: str(behind.extend(files)))
+    code_behind(Part(name="a", shown=("README.md",), command=("simulate",)))
+    assert EXPERIMENTS / "devices.toml" in behind
