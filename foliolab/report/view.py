@@ -51,13 +51,13 @@ def _timed(device: Device) -> str:
     )
 
 
-Shown = Iterable[tuple[Cell, str]]
+ShownPlaces = Iterable[tuple[Cell, str]]
 """The cells of a table, with their variants."""
-MadeBy = Callable[[Group, Shown], str]
+MadeBy = Callable[[Group, ShownPlaces], str]
 """The command that measures what a table shows of a group; empty if none does."""
 
 
-def nobody(_group: Group, _shown: Shown) -> str:
+def nobody(_group: Group, _shown: ShownPlaces) -> str:
     """Of samples that are no part of the plan: whoever measured them knows how."""
     return ""
 

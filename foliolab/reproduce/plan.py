@@ -133,12 +133,12 @@ def documents(parts: Iterable[Part]) -> list[str]:
 
 _Place = tuple[str, str, int]
 """Of a measurement in its experiment: cell, variant, repetition."""
-Places = Mapping[_Place, Mapping[str, Value]]
+PlannedPlaces = Mapping[_Place, Mapping[str, Value]]
 """With the switches of the variant of each."""
 
 
 @cache
-def places_of(part: Part) -> Places:
+def places_of(part: Part) -> PlannedPlaces:
     """Of what a part of the plan measures, if it is an experiment."""
     steps = planned(part.request())[0].steps
     return {
@@ -186,10 +186,10 @@ class Progress:
 
 def measured(
     part: Part,
-    wanted: Places,
+    wanted: PlannedPlaces,
     samples: Iterable[Sample],
     shipped: Iterable[Sample] = (),
-    of_table: Places | None = None,
+    of_table: PlannedPlaces | None = None,
 ) -> Progress:
     """The progress of an experiment whose plan has these places. ``shipped`` samples only tell how long they take.
 

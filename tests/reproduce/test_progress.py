@@ -17,7 +17,7 @@ from foliolab.kernel import code, module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
 from foliolab.reproduce import released
-from foliolab.reproduce.plan import Part, Places, measured
+from foliolab.reproduce.plan import Part, PlannedPlaces, measured
 from foliolab.reproduce.released import (
     code_behind,
     read_output,
@@ -31,7 +31,7 @@ from tests.samples import sample
 PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
 VARIANTS = ("unpatched", "adaptive")
 CELL = '{"pattern": "random"}'
-PLACES: Places = {(CELL, variant, repetition): {} for variant in VARIANTS for repetition in (1, 2)}
+PLACES: PlannedPlaces = {(CELL, variant, repetition): {} for variant in VARIANTS for repetition in (1, 2)}
 MPROTECT = ("mprotect",)
 NOW = code_hash("6.12.1", without=MPROTECT)
 
@@ -110,7 +110,7 @@ def test_what_failed_is_measured_again() -> None:
 
 def test_what_was_measured_under_other_switches_is_measured_again() -> None:
     now, before = {"x/adaptive": 1}, {"x/adaptive": 2}
-    planned: Places = {(CELL, "adaptive", number): now for number in (1, 2)}
+    planned: PlannedPlaces = {(CELL, "adaptive", number): now for number in (1, 2)}
     samples = [kept("adaptive", number, switches=now) for number in (1, 2)]
     assert measured(PART, planned, samples).complete
     found = measured(PART, planned, [samples[0], kept("adaptive", 2, switches=before)])
@@ -293,7 +293,6 @@ def test_an_output_is_of_all_that_decides_it(
 
 
 def test_an_output_of_the_model_is_of_the_devices_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    behind: list[Path] = []
-    monkeypatch.setattr(released, "digest_files", lambda files, _: str(behind.extend(files)))
-    code_behind(Part(name="a", shown=("README.md",), command=("simulate",)))
-    assert EXPERIMENTS / "devices.toml" in behind
+    monkeypatch.setattr(released, "digest_files", lambda files, _: " ".join(map(str, files)))
+    behind = code_behind(Part(name="a", shown=("README.md",), command=("simulate",)))
+    assert str(EXPERIMENTS / "devices.toml") in behind.split(" ")
