@@ -168,9 +168,9 @@ def _difference(
     unit = max(before, kind.negligible) * (-1 if kind.more_is_better else 1)
     losses = [(mine - base) / unit + 0.0 for base, mine in zip(baseline, values, strict=True)]  # never -0.0
     found = shift(losses)
-    if found.interval and not kind.more_is_better:  # nothing can be less than nothing
-        least, most = (max(end, -1.0) for end in found.interval)
-        found = replace(found, estimate=max(found.estimate, -1.0), interval=(least, most))
+    if not kind.more_is_better:  # nothing can be less than nothing
+        interval = found.interval and (max(found.interval[0], -1.0), max(found.interval[1], -1.0))
+        found = replace(found, estimate=max(found.estimate, -1.0), interval=interval)
     repeats = _repeats(baseline, values, again) and (min(losses) > 0 or max(losses) < 0 or not any(losses))
     return Difference(
         experiment=part.experiment.name,
@@ -192,10 +192,12 @@ def _difference(
 def _repeats(baseline: Sequence[float], values: Sequence[float], again: Sequence[float | None]) -> bool:
     """Whether two boots of the baseline with one seed always have one figure, or all boots of either have one.
 
-    If those of the baseline do, those of the variant are taken to do so as well.
+    If those of the baseline do, those of the variant are taken to do so as well, unless seeds matter to these alone.
     """
     alike = {*baseline, *(each for each in again if each is not None)}
-    return list(baseline) == list(again) or (len(values) > 1 and len(alike) == len(set(values)) == 1)
+    if list(baseline) == list(again):
+        return len(alike) > 1 or len(set(values)) == 1
+    return len(values) > 1 and len(alike) == len(set(values)) == 1
 
 
 def judged(differences: Iterable[Difference], threshold: float) -> list[Difference]:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from foliolab.arch import Bytes, machine_name
-from foliolab.campaign.sample import MODEL, OK, KernelFacts, Sample
+from foliolab.campaign.sample import LOST_HOST, MODEL, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment, Scale
 from foliolab.grouped import grouped
@@ -32,7 +32,7 @@ class Group:
     samples: tuple[Sample, ...]
     """The last attempt at each measurement, oldest first."""
     older: int
-    """How many samples of older kernels, probes or parameters were left out."""
+    """How many samples of older kernels, switches, probes or parameters were left out."""
 
     @property
     def machine(self) -> str:
@@ -78,6 +78,8 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
     """Sort samples into groups, in order of first appearance."""
     last: dict[str, Sample] = {}
     for sample in samples:
+        if sample.outcome == LOST_HOST and sample.key in last:  # a merge may bring it after a result
+            continue
         last.pop(sample.key, None)  # keeps the order that of the last attempts
         last[sample.key] = sample
     groups = []
@@ -94,13 +96,24 @@ def group_of(sample: Sample, samples: Iterable[Sample]) -> Group:
 
 
 def _newest(samples: list[Sample]) -> list[Sample]:
-    """Those that share the newest probe and parameters, each cell's newest data and each kernel's newest kernel."""
+    """Those that share the newest probe and parameters, each cell's newest data, each variant's newest switches, and
+    each kernel's newest kernel. What was passed over is left out where its cell and variant were measured."""
     newest = setting(samples[-1])
     alike = [sample for sample in samples if setting(sample) == newest]
-    data = {Cell.of(sample.cell): sample.data for sample in alike}
-    comparable = [sample for sample in alike if sample.data == data[Cell.of(sample.cell)]]
+    data = {Cell.of(sample.cell): sample.data for sample in alike if not sample.passed_over}
+    comparable = [sample for sample in alike if sample.passed_over or sample.data == data[Cell.of(sample.cell)]]
+    switches = {sample.variant: sample.switches for sample in comparable}
+    comparable = [sample for sample in comparable if sample.switches == switches[sample.variant]]
     kernels = {sample.kernel.name: sample.kernel.hash for sample in comparable}
-    return [sample for sample in comparable if sample.kernel.hash == kernels[sample.kernel.name]]
+    current = [sample for sample in comparable if sample.kernel.hash == kernels[sample.kernel.name]]
+    return without_passed_over(current)
+
+
+def without_passed_over(samples: Iterable[Sample]) -> list[Sample]:
+    """Those that were not passed over, and those whose cell and variant have no others."""
+    found = list(samples)
+    decided = {(Cell.of(sample.cell), sample.variant) for sample in found if not sample.passed_over}
+    return [each for each in found if not each.passed_over or (Cell.of(each.cell), each.variant) not in decided]
 
 
 def setting(sample: Sample) -> tuple[str, str, str]:

@@ -53,8 +53,6 @@ def require_bootable(plan: Plan) -> None:
         raise UsageError(f"{experiment.name} works on disks of a guest, and not yet on those of a machine.")
     if parameters.nodes or parameters.hardware_counters:
         raise UsageError(f"{experiment.name} wants nodes or counters of hardware, which only guests have so far.")
-    if parameters.requests_per_second or parameters.bytes_per_second:
-        raise UsageError(f"{experiment.name} wants a slow disk, and a machine's is as fast as it is.")
 
 
 @dataclass(frozen=True)

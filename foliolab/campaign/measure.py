@@ -42,7 +42,7 @@ class Request:
     scale: str = "quick"
     variants: Sequence[str] | None = None
     kernels: Sequence[str] = ()
-    """By name; empty: those of the variants, unless the experiment names others."""
+    """By name; empty: those of the variants."""
     again: str | None = None
     """Which of the variants is measured a second time, in boots of its own."""
     cells: Sequence[str | Cell] = ()
@@ -90,7 +90,7 @@ def prepared(request: Request) -> tuple[Plan, Backend, KernelFor]:
     if request.backend == MODEL:
         model = ModelBackend()
         return _on_model(request, plan, arch, page_size), model, model.kernel
-    check_names(request.kernels or plan.scale.kernels)
+    check_names(request.kernels)
     prepare = _on_host if request.backend == HOST else _on_qemu
     plan, backend, extras = prepare(request, plan, arch)
 
@@ -120,8 +120,9 @@ def planned(request: Request) -> tuple[Plan, Architecture, int]:
     if request.hardware_counters:
         scale = replace(scale, parameters=structs.replace(scale.parameters, hardware_counters=True))
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
-    if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
-        chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
+    if request.kernels:
+        asked = chosen is not None
+        chosen = variants.on_kernels(scale.variants if chosen is None else chosen, request.kernels, asked=asked)
     if request.again:
         chosen = scale.variants if chosen is None else chosen
         chosen = (*chosen, *(variants.again(each) for each in chosen if each.name == request.again))

@@ -92,10 +92,7 @@ class QemuBackend(Backend):
             kernel_name=kernel.name,
             boot_arguments=kernel.boot_arguments(counting=counting, timed=bool(parameters.disk)),
         )
-        requests, size = parameters.requests_per_second, parameters.bytes_per_second
-        disks = tuple(
-            replace(disk, requests_per_second=requests, bytes_per_second=size) for disk in self._disks(plan, bare)
-        )
+        disks = tuple(self._disks(plan, bare))
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=disks)
         config = replace(config, nodes=parameters.nodes, distances=parameters.distances)
         config = replace(config, device=parameters.disk, disk_bus=parameters.disk_bus)

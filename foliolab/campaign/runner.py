@@ -92,7 +92,7 @@ class _Campaign:
         self._data = {cell: backend.data_hash(plan, cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
         # What did not apply without a boot may apply one day; what a kernel did not have it will not get.
-        decided = (sample for sample in store.samples if sample.boot or sample.outcome != NOT_APPLICABLE)
+        decided = (sample for sample in store.samples if not sample.passed_over)
         self._had = {sample.key: sample for sample in decided if sample.outcome != LOST_HOST}
 
     def run(self, workers: Workers) -> list[Sample]:
@@ -105,6 +105,8 @@ class _Campaign:
             with working(f"Measuring {self._plan.experiment.name}", total=missing) as task:
 
                 def record(sample: Sample, last: bool) -> None:
+                    if sample.key in self._had:  # an earlier run of a machine may hold more than was asked for
+                        return
                     self._store.append(sample)
                     if sample.sentence and sample.outcome != NOT_APPLICABLE:
                         console = self._store.consoles / f"{sample.boot}.log"

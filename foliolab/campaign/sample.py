@@ -94,6 +94,11 @@ class Sample:
         return self.host if real_time(self.backend) else ""
 
     @property
+    def passed_over(self) -> bool:
+        """Whether it did not apply, without a boot: a host may have lacked a program that another one has."""
+        return self.outcome == NOT_APPLICABLE and not self.boot
+
+    @property
     def machine(self) -> str:
         return machine_name(self.arch, self.page_size)
 

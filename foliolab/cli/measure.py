@@ -63,11 +63,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def requested(arguments: argparse.Namespace) -> Request:
     arch, page_size = options.machine(arguments)
-    if arguments.host and arguments.backend not in (None, HOST):
+    on_host = arguments.host is not None
+    if on_host and arguments.backend not in (None, HOST):
         raise UsageError(f"--host goes with no backend but {HOST}.")
-    if arguments.backend == HOST and not arguments.host:
+    if arguments.backend == HOST and not on_host:
         raise UsageError(f"The backend {HOST} takes --host and the name of a machine.")
-    backend = HOST if arguments.host else arguments.backend or "qemu"
+    if not on_host and (arguments.spare is not None or arguments.no_watchdog or arguments.though_in_use):
+        raise UsageError("--spare, --no-watchdog and --though-in-use are about the machine of --host.")
+    backend = HOST if on_host else arguments.backend or "qemu"
     return request_of(
         arguments,
         backend,

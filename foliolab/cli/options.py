@@ -64,6 +64,8 @@ def add_host(parser: argparse.ArgumentParser) -> None:
 def _on_host(arguments: argparse.Namespace) -> Workers:
     if arguments.workers is not None or arguments.cluster is not None:
         raise UsageError("--host takes neither --workers nor --cluster: one machine runs one kernel at a time.")
+    if arguments.spare == "":
+        raise UsageError("--spare takes a device, such as /dev/nvme1n1.")
     options = ["--spare", arguments.spare] if arguments.spare else []
     options += ["--no-watchdog"] * arguments.no_watchdog + ["--though-in-use"] * arguments.though_in_use
     return OnMachine(remote_machine(arguments.host, options))
@@ -138,7 +140,7 @@ def _shard(text: str) -> Shard:
 
 def workers(arguments: argparse.Namespace) -> AbstractContextManager[Workers]:
     """Whoever executes boots, as long as the block lasts."""
-    if getattr(arguments, "host", None):
+    if getattr(arguments, "host", None) is not None:
         return nullcontext(_on_host(arguments))
     if arguments.workers is None and arguments.cluster is None:
         return nullcontext(Here())

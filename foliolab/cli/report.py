@@ -17,9 +17,16 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import check_name
 from foliolab.report import agreement
-from foliolab.report.columns import Shown, variant_columns
+from foliolab.report.columns import Shown
 from foliolab.report.devices import by_device
-from foliolab.report.markdown import devices_to_table, seconds_to_table, to_markdown, to_table
+from foliolab.report.markdown import (
+    devices_to_table,
+    prices_to_table,
+    seconds_to_table,
+    to_markdown,
+    to_table,
+    variants_to_table,
+)
 from foliolab.report.section import sections
 from foliolab.report.store_prices import PRICES
 from foliolab.report.terminal import print_section, terminal
@@ -181,13 +188,13 @@ def _print(
         else:
             print("\n".join(devices_to_table(found, source) for found in by_device(views)), end="")
     elif arguments.prices:
-        print("\n".join(to_table(view, PRICES[arguments.prices](view), source) for view in views), end="")
+        print("\n".join(prices_to_table(view, arguments.prices, source) for view in views), end="")
     elif heads:
         metrics = names_of("--metric", arguments.metric)
         require_known("There is no metric", metrics, METRICS)
-        print("\n".join(to_table(view, variant_columns(view, heads, metrics), source) for view in views), end="")
+        print("\n".join(variants_to_table(view, heads, metrics, source) for view in views), end="")
     elif arguments.table:
-        print("\n".join(to_table(view, None, source) for view in views), end="")
+        print("\n".join(to_table(view, source) for view in views), end="")
     elif arguments.markdown:
         print("\n".join(map(to_markdown, sections(views, comparisons))), end="")
     else:

@@ -58,7 +58,6 @@ class _Scale(Parameters, frozen=True, kw_only=True):
     cells: _Tables | None = None
     variants: Texts | None = None
     repetitions: Positive | None = None
-    kernels: Texts | None = None
 
 
 class _File(Struct, forbid_unknown_fields=True):
@@ -75,7 +74,6 @@ class _File(Struct, forbid_unknown_fields=True):
     floor: Text | None = None
     columns: Texts = ()
     machines: Texts = ()
-    kernels: Texts = ()
     notes: Texts = ()
     compared: Texts = ()
     unaffected_by: Texts = ()
@@ -176,7 +174,6 @@ def _scale(place: Place, name: str, top: _File, cells: tuple[Cell, ...], known: 
         cells=here,
         variants=_variants(place, table.variants or top.variants, known),
         repetitions=table.repetitions or top.repetitions,
-        kernels=table.kernels or top.kernels,
     )
 
 

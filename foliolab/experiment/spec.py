@@ -76,10 +76,6 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Whether the probe may write to the disk; a guest discards what it writes, a machine keeps it."""
     boot_each: bool = False
     """Whether each measurement has a boot of its own, where a kernel learns from those before."""
-    requests_per_second: Count = 0
-    """That each disk does at most; 0 is no limit."""
-    bytes_per_second: Count = 0
-    """Likewise."""
     disk_bus: Bus = "virtio"
     """Of the only disk."""
     accelerator: Wanted = "auto"
@@ -130,8 +126,6 @@ class Scale:
     variants: tuple[Variant, ...]
     """That are measured unless the user chooses others."""
     repetitions: int
-    kernels: tuple[str, ...] = ()
-    """Names of those that it is measured on; empty: those of the variants."""
 
 
 @dataclass(frozen=True)

@@ -140,10 +140,10 @@ def unpack(archive: IO[bytes], place: Path, name: str) -> None:
     """Unpack the files that a machine has sent into an empty directory.
 
     LabError, with the archive's ``name``, for one that is damaged, that holds anything but files and directories, or
-    that takes more than RESULT_BYTES.
+    that takes more than RESULT_BYTES. DiskFull for a full disk here.
     """
     try:
-        with tempfile.TemporaryFile() as plain:
+        with full_disk_named(place), tempfile.TemporaryFile() as plain:
             _copy_plain(archive, plain)
             plain.seek(0)
             with tarfile.open(fileobj=plain, mode="r:") as stream:

@@ -103,8 +103,12 @@ class RemoteMachine:
 
     @cached_property
     def name(self) -> str:
-        """What it calls itself."""
-        return self.run("uname -n").decode().strip()
+        """What it calls itself, and the spare device if there is to be one, as the runner has it in its facts."""
+        command = "uname -n"
+        if "--spare" in self.options:
+            spare = self.options[self.options.index("--spare") + 1]
+            command = f'echo "$(uname -n) with $(readlink -f {shlex.quote(spare)})"'
+        return self.run(command).decode().strip()
 
     def has_run(self) -> bool:
         """Whether the machine has a run, ended or not. Resumes one that was killed."""
@@ -152,7 +156,7 @@ class OnMachine:
         pending = list(jobs)
         wanted = {work.form.key for job in pending for work in job.works}
         if self._machine.has_run():
-            watcher.say(f"{self._machine.name} has a run; what that has of this is taken.")
+            watcher.say(f"{self._machine.name} has a run; what that has measured is taken.")
             wanted -= self._follow(wanted, consoles, watcher, earlier=True)
             pending = [job for job in pending if any(work.form.key in wanted for work in job.works)]
         if not pending:
@@ -170,7 +174,8 @@ class OnMachine:
     def _follow(self, wanted: set[str], consoles: Path, watcher: Watcher, *, earlier: bool = False) -> set[str]:
         """Record the samples of a run whose keys are wanted, until it ends. Returns the keys that were recorded.
 
-        In an ``earlier`` run, samples that are LOST_HOST do not count: they are measured again.
+        Of an ``earlier`` run, which the next bundle replaces, others are recorded as well. Samples of it that are
+        LOST_HOST do not count: they are measured again.
         """
         known: set[str] = set()
         found: set[str] = set()
@@ -189,9 +194,13 @@ class OnMachine:
                         continue
                     write_atomic(consoles / f"{boot.name}.log", read.console)
                     for sample in read.samples():
-                        if sample.key in wanted - found and not (earlier and sample.outcome == LOST_HOST):
+                        if earlier and sample.outcome == LOST_HOST:
+                            continue
+                        mine = sample.key in wanted - found
+                        if mine or earlier:
+                            watcher.record(sample, mine)
+                        if mine:
                             found.add(sample.key)
-                            watcher.record(sample, True)
                 journal = _said(place / "journal").splitlines()
                 self._last_words = journal[-1] if journal else "its journal is empty"
                 watcher.note(f"{self._machine.name}: {self._last_words}"[:100])

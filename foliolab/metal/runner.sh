@@ -201,7 +201,7 @@ name_spare() {
 }
 
 facts() {
-	echo "name $(uname -n)"
+	echo "name $(uname -n)${spare:+ with $spare}"
 	echo "kernel $(uname -r)"
 	echo "cpus $(nproc --all)"
 	echo "memory_kib $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"

@@ -67,7 +67,7 @@ class ExportedCase:
 
     def own(self, cell: Cell) -> Cell:
         """What a cell has besides."""
-        return Cell(tuple(axis for axis in cell.axes if axis not in self.common.axes))
+        return cell.without(dict(self.common.axes))
 
     def words(self, cell: Cell) -> str:
         """What tells rows of a cell from others."""
@@ -93,7 +93,8 @@ def case_of(
         raise UsageError(f"'{name}' is no name for a program: it takes letters, digits, '-', '_' and '.'.")
     own = [int(value) for cell in cells for axis, value in cell.axes if axis == _WINDOW]
     chosen = tuple(dict.fromkeys(windows or own or [scale.parameters.read_ahead_kb]))
-    case = ExportedCase(name, experiment, scale, tuple(dict.fromkeys(map(_without_window, cells))), chosen)
+    without_windows = tuple(dict.fromkeys(cell.without((_WINDOW,)) for cell in cells))
+    case = ExportedCase(name, experiment, scale, without_windows, chosen)
     words = re.findall(r"\w[\w.-]*", f"{experiment.name} {case.common.label}")
     return case if name else replace(case, name="-".join(words))
 
@@ -107,10 +108,6 @@ def _require_portable(experiment: Experiment, scale: Scale) -> None:
         raise UsageError(f"{experiment.name} works on a whole disk of a guest, which no other machine has to spare.")
     if experiment.argv[0] not in program_sources():
         raise UsageError(f"{experiment.name} runs '{experiment.argv[0]}', which is no program of guest/.")
-
-
-def _without_window(cell: Cell) -> Cell:
-    return Cell(tuple((axis, value) for axis, value in cell.axes if axis != _WINDOW))
 
 
 def c_file(case: ExportedCase, commit: str) -> str:
@@ -186,7 +183,7 @@ def _known(case: ExportedCase, group: Group) -> list[Row]:
     if (group.experiment, group.scale, group.machine) != (experiment.name, case.scale.name, usual):
         return []
     rows = [] if group.backend == MODEL else make_rows(group, experiment)
-    return [row for row in rows if _without_window(row.cell) in case.cells]
+    return [row for row in rows if row.cell.without((_WINDOW,)) in case.cells]
 
 
 def _line(case: ExportedCase, row: Row, *, timed: bool) -> str:
@@ -197,7 +194,7 @@ def _line(case: ExportedCase, row: Row, *, timed: bool) -> str:
         for name, decimals in _DECIMALS.items()
     ]
     window = row.cell.as_dict().get(_WINDOW, case.scale.parameters.read_ahead_kb)
-    return case.form % (window, f"{case.words(_without_window(row.cell))}, {row.variant}", *figures)
+    return case.form % (window, f"{case.words(row.cell.without((_WINDOW,)))}, {row.variant}", *figures)
 
 
 def _data(case: ExportedCase) -> Iterator[str]:

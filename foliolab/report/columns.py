@@ -12,7 +12,8 @@ from foliohost.sizes import count as count
 from foliohost.terminal import Column as Column
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
-from foliolab.experiment.cell import Cell, agrees
+from foliolab.errors import UsageError
+from foliolab.experiment.cell import agrees
 from foliolab.experiment.metrics import METRICS, Kind, Metric
 from foliolab.report.titles import titles_of
 from foliolab.report.view import View, timeless
@@ -99,7 +100,6 @@ def make_columns(view: View) -> list[Column]:
         if any(name in row.metrics for row in view.rows):
             yield column(_title(METRICS[name], unit, view), lambda row: _median(row, name, unit), rank)
             yield from published(name, unit, rank)
-            yield from _over_published(view, name, rank)
 
     def published(name: str, unit: Unit, rank: int) -> Iterator[Column]:
         if _comparable(METRICS[name], view) and any(name in row.published for row in view.rows):
@@ -134,18 +134,6 @@ def make_columns(view: View) -> list[Column]:
     return columns
 
 
-def _over_published(view: View, name: str, rank: int) -> Iterator[Column]:
-    """Ours beside what was published, each over the first row of the cell that something was published of."""
-    bases = published_bases(view, name)
-    if bases:
-        title = next(iter(bases.values())).variant
-        pairs = [(row, bases.get(row.cell)) for row in view.rows]
-        yield Column(("over", title), tuple(_over(row, base, name) for row, base in pairs), rank)
-        yield Column(
-            ("published", f"over {title}"), tuple(_published_over(row, base, name) for row, base in pairs), rank
-        )
-
-
 @dataclass(frozen=True)
 class Shown:
     """What a column of a table is about."""
@@ -158,12 +146,15 @@ class Shown:
     def axes(self) -> list[str]:
         return [part.partition("=")[0].strip() for part in self.cells.split(",") if part]
 
+    def has(self, row: Row) -> bool:
+        return row.variant == self.variant and (not self.cells or agrees(row.cell, self.cells))
+
 
 def variant_columns(view: View, heads: Mapping[str, Shown], metrics: Sequence[str]) -> list[Column]:
     """A column for each head, and a row for each cell and metric; cells that differ only in axes of heads share one.
 
     Without metrics it is the experiment's own. A single one is named in the corner, several beside their cells. What
-    no sample is of says so.
+    no sample is of says so. UsageError if cells of one column differ only so.
     """
     chosen = [METRICS[name] for name in metrics or [view.metric]]
     titles = [" ".join(_title(metric, _unit(metric, view), view)).strip() for metric in chosen]
@@ -172,11 +163,12 @@ def variant_columns(view: View, heads: Mapping[str, Shown], metrics: Sequence[st
     labels = titles_of(view.group.experiment, cells) if across else tuple(cell.label for cell in cells)
 
     def figures(shown: Shown) -> tuple[str, ...]:
-        rows = {
-            row.cell.without(across): row
-            for row in view.rows
-            if row.variant == shown.variant and (not shown.cells or agrees(row.cell, shown.cells))
-        }
+        mine = [row for row in view.rows if shown.has(row)]
+        rows = {row.cell.without(across): row for row in mine}
+        if len(rows) < len(mine):
+            raise UsageError(
+                f"A column of {shown.variant} has several figures for a cell: say which by {', '.join(sorted(across))}."
+            )
         found = ((rows.get(cell), metric) for cell in cells for metric in chosen)
         return tuple(_figure(row, metric, _unit(metric, view)) if row else Status.NOT_MEASURED for row, metric in found)
 
@@ -192,31 +184,6 @@ def variant_columns(view: View, heads: Mapping[str, Shown], metrics: Sequence[st
 
 def _figure(row: Row, metric: Metric, unit: Unit) -> str:
     return _median(row, metric.name, unit) if row.n else ", ".join(row.failures)
-
-
-def published_bases(view: View, name: str) -> dict[Cell, Row]:
-    """For a metric of time in virtual time, which row of each cell ratios are over; none if nothing was published."""
-    if METRICS[name].kind not in _OF_TIME or not view.group.device:
-        return {}
-    bases: dict[Cell, Row] = {}
-    for row in view.rows:
-        if name in row.published and name in row.metrics:
-            bases.setdefault(row.cell, row)
-    return bases
-
-
-def _over(row: Row, base: Row | None, name: str) -> str:
-    """A row's time over that of its base; empty if either was not measured."""
-    if not base or row is base or name not in row.metrics:
-        return ""
-    return rate(row.metrics[name].median / base.metrics[name].median)
-
-
-def _published_over(row: Row, base: Row | None, name: str) -> str:
-    """The same of what was published."""
-    return (
-        rate(row.published[name] / base.published[name]) if base and row is not base and name in row.published else ""
-    )
 
 
 def _unit(metric: Metric, view: View) -> Unit:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables in Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from foliolab.analyse.losses import Matrix
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.report import losses
-from foliolab.report.columns import Column, make_columns
+from foliolab.report.columns import Column, Shown, make_columns, variant_columns
 from foliolab.report.devices import device_columns, seconds_columns
 from foliolab.report.section import Section
 from foliolab.report.simulate import ablation_columns, device_tables
+from foliolab.report.store_prices import PRICED, PRICES, shown_rows
 from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import Line
 from foliolab.report.view import MadeBy, View, nobody, origin
@@ -47,17 +49,33 @@ def _line(line: Line) -> str:
     return f"  - {line.text}" if line.detail else f"- {line.text}"
 
 
-def to_table(view: View, columns: Sequence[Column] | None = None, made_by: MadeBy = nobody) -> str:
-    """For a document: these columns or what decides, how often, of which kernels, and the command that measures it."""
-    if columns is None:
-        most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
-        columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
+def to_table(view: View, made_by: MadeBy = nobody) -> str:
+    """For a document: what decides, how often, of which kernels, and the command that measures it."""
+    most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
+    columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
     return "\n".join([*_table(columns), "", _about(view, made_by)]) + "\n"
+
+
+def variants_to_table(
+    view: View, heads: Mapping[str, Shown], metrics: Sequence[str] = (), made_by: MadeBy = nobody
+) -> str:
+    """For a document: ``variant_columns``, and the same about what these show."""
+    columns = variant_columns(view, heads, metrics)
+    rows = tuple(row for row in view.rows if any(shown.has(row) for shown in heads.values()))
+    return "\n".join([*_table(columns), "", _about(replace(view, rows=rows), made_by, metrics)]) + "\n"
+
+
+def prices_to_table(view: View, which: str, made_by: MadeBy = nobody) -> str:
+    """For a document: one of PRICES of stores, and the same about what that shows."""
+    columns = PRICES[which](view)
+    shown = replace(view, rows=shown_rows(view, which))
+    return "\n".join([*_table(columns), "", _about(shown, made_by, PRICED if which == "workloads" else ())]) + "\n"
 
 
 def devices_to_table(views: Sequence[View], made_by: MadeBy = nobody) -> str:
     """For a document: what the adaptive window does on each timed disk, and the same about each."""
-    return "\n".join([*_table(device_columns(views)), "", *(f"- {_about(view, made_by)}" for view in views)]) + "\n"
+    about = [f"- {_about(view, made_by, ('seconds', view.metric))}" for view in views]
+    return "\n".join([*_table(device_columns(views)), "", *about]) + "\n"
 
 
 def seconds_to_table(views: Sequence[View]) -> str:
@@ -65,10 +83,10 @@ def seconds_to_table(views: Sequence[View]) -> str:
     return "\n".join(_table(seconds_columns(views))) + "\n"
 
 
-def _about(view: View, made_by: MadeBy) -> str:
+def _about(view: View, made_by: MadeBy, metrics: Sequence[str] = ()) -> str:
     """How often its rows were measured, of which kernels, by which command, and how far boots are apart."""
     command = made_by(view.group, ((row.cell, row.variant) for row in view.rows))
-    return " ".join([origin(view.group, (row.n for row in view.rows if row.n), command), *view.repeats()])
+    return " ".join([origin(view.group, (row.n for row in view.rows if row.n), command), *view.repeats(metrics)])
 
 
 def matrix_to_table(matrix: Matrix, made_by: MadeBy = nobody) -> str:

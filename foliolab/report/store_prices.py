@@ -35,11 +35,15 @@ def _shown() -> _PriceTables:
 
 _BEFORE = ("off", "off-mglru", "debian")
 """Variants without anything of ours."""
+_PAIR = ("uniform", "compact")
+"""Workloads that users want both of."""
 _AS_GOOD = 1.05
 """A setting that is no more than so many times as dear as another is as good."""
 _MIB = 1 << 20
 _METRICS = {"price_bytes": ("price", _MIB, 0.03, 2 * _MIB), "major_faults": ("faults", 1, 0.1, 16)}
 """What a metric is called, its unit, and what a loss exceeds: a share, and a difference."""
+PRICED = tuple(_METRICS)
+"""What the table of workloads has."""
 
 
 def kind_columns(view: View) -> list[Column]:
@@ -87,7 +91,7 @@ def pair_columns(view: View) -> list[Column]:
     works = {
         (store, workload): f"{title}: {words}"
         for store, (title, *pair) in shown.stores.items()
-        for workload, words in zip(("uniform", "compact"), pair, strict=True)
+        for workload, words in zip(_PAIR, pair, strict=True)
     }
 
     def price(work: tuple[str, str], window: int, variant: str, hint: str = "none") -> float:
@@ -177,6 +181,29 @@ def _against(off: Row | None, adaptive: Row | None, metric: str) -> str:
     elif round(ratio * 100) != 100:
         figure += f" ({round((ratio - 1) * 100):+d} %)"
     return f"**{figure}**" if after > before * (1 + share) else figure
+
+
+def shown_rows(view: View, table: str) -> tuple[Row, ...]:
+    """The rows that a table of PRICES is made of."""
+    shown = _shown()
+    stock = ordered(dict.fromkeys(row.variant for row in view.rows), _BEFORE)[0]
+    kinds = [workload for workloads in shown.kinds.values() for workload in workloads]
+
+    def has(row: Row) -> bool:
+        cell = row.cell.as_dict()
+        plain, window = cell["hint"] == "none", cell["read_ahead_kb"]
+        if window not in shown.windows:
+            return False
+        if table == "workloads":
+            return row.variant == "off" or (row.variant == "adaptive" and plain)
+        if cell["times"] != shown.times or cell["store"] not in shown.stores:
+            return False
+        if table == "pairs":
+            hinted = row.variant == stock and window == shown.windows[0]
+            return cell["workload"] in _PAIR and (plain or hinted)
+        return plain and row.variant in ("off", "adaptive") and cell["workload"] in kinds
+
+    return tuple(filter(has, view.rows))
 
 
 PRICES = {"stores": kind_columns, "workloads": workload_columns, "pairs": pair_columns}

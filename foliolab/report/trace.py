@@ -69,8 +69,9 @@ def difference_columns(replays: Sequence[Replay]) -> list[Column]:
 
 def _all_off_by(predicted: Figures, recorded: Figures) -> str:
     pairs = [(getattr(predicted, name), getattr(recorded, name)) for _, name, _, _ in _FIGURES]
-    shares = [round((one / other - 1) * 100) if other else None for one, other in pairs]
-    return " / ".join("-" if share is None else f"{share:+d}" if share else "0" for share in shares)
+    shares = (apart(one, other) for one, other in pairs)
+    percents = (None if share is None else round(share * 100) for share in shares)
+    return " / ".join("-" if each is None else f"{each:+d}" if each else "0" for each in percents)
 
 
 def _columns(

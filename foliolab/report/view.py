@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Everything that is said about one group of samples, ready to be laid out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -51,13 +51,13 @@ def _timed(device: Device) -> str:
     )
 
 
-Shown = Iterable[tuple[Cell, str]]
+ShownPlaces = Iterable[tuple[Cell, str]]
 """The cells of a table, with their variants."""
-MadeBy = Callable[[Group, Shown], str]
+MadeBy = Callable[[Group, ShownPlaces], str]
 """The command that measures what a table shows of a group; empty if none does."""
 
 
-def nobody(_group: Group, _shown: Shown) -> str:
+def nobody(_group: Group, _shown: ShownPlaces) -> str:
     """Of samples that are no part of the plan: whoever measured them knows how."""
     return ""
 
@@ -105,17 +105,24 @@ class View:
         scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
         return scale.factor if scale else None
 
-    def repeats(self) -> list[str]:
-        """How far boots of one row are apart in the table's metric; nothing if there is one boot of each."""
-        spreads = [row.metrics[self.metric] for row in self.rows if row.n > 1 and self.metric in row.metrics]
+    def repeats(self, metrics: Sequence[str] = ()) -> list[str]:
+        """How far boots of one row are apart in these metrics, or the table's; nothing if there is one boot of each."""
+        names = metrics or [self.metric]
+        spreads = [row.metrics[name] for row in self.rows for name in names if row.n > 1 and name in row.metrics]
         if not spreads:
             return []
-        apart = [(each.most - each.least) / each.median * 100 if each.median else 0.0 for each in spreads]
-        if not any(apart):
+        if all(each.least == each.most for each in spreads):
             return ["Boots of a row repeat exactly."]
-        most, middle = (float(f"{each:.2g}") for each in (max(apart), median(apart)))
-        usual = f", by {middle:g} % in the median" if len(apart) > 1 else ""
-        return [f"Boots of a row differ by up to {most:g} %{usual}."]
+        sentences = []
+        shares = [each for each in spreads if each.median or each.least == each.most]
+        apart = [(each.most - each.least) / each.median * 100 if each.median else 0.0 for each in shares]
+        if any(apart):
+            most, middle = (float(f"{each:.2g}") for each in (max(apart), median(apart)))
+            usual = f", by {middle:g} % in the median" if len(apart) > 1 else ""
+            sentences.append(f"Boots of a row differ by up to {most:g} %{usual}.")
+        if len(shares) < len(spreads):
+            sentences.append("Where a median is 0, not all boots have 0.")
+        return sentences
 
     def remarks(self) -> list[str]:
         remarks = [time_remark(self.group)] if time_remark(self.group) else []
@@ -138,7 +145,8 @@ class View:
                 remarks.append(f"{Cell.of(sample.cell).label}, {where}: {sample.outcome}. {sample.sentence}")
         if self.group.older:
             remarks.append(
-                f"Left out: {self.group.older} samples of older kernels, probes or parameters that the store holds."
+                f"Left out: {self.group.older} samples of older kernels, switches, probes or parameters that the store"
+                " holds."
             )
         return remarks
 

@@ -41,7 +41,10 @@ RunLab = Callable[[Sequence[str]], str]
 def progress(parts: Sequence[Part], samples: Sequence[Sample], shipped: Sequence[Sample] = ()) -> list[Progress]:
     """How far the samples are with each; ``shipped`` ones only tell how long they take."""
     tables = grouped((part for part in parts if part.experiment), lambda part: part.table)
-    of_tables = {table: {place for part in mine for place in places_of(part)} for table, mine in tables.items()}
+    of_tables = {
+        table: {place: switches for part in mine for place, switches in places_of(part).items()}
+        for table, mine in tables.items()
+    }
     found = []
     for part in parts:
         if part.command:

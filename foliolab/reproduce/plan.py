@@ -2,7 +2,7 @@
 """What is behind the figures of README and docs, as release/plan.toml says it, and how far a store is with it."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from foliolab.analyse.rows import Group, setting
+from foliolab.analyse.rows import Group, setting, without_passed_over
 from foliolab.arch import MACHINES, NATIVE, Bytes
 from foliolab.campaign.measure import Request, planned
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
@@ -133,13 +133,17 @@ def documents(parts: Iterable[Part]) -> list[str]:
 
 _Place = tuple[str, str, int]
 """Of a measurement in its experiment: cell, variant, repetition."""
+PlannedPlaces = Mapping[_Place, Mapping[str, Value]]
+"""With the switches of the variant of each."""
 
 
 @cache
-def places_of(part: Part) -> frozenset[_Place]:
+def places_of(part: Part) -> PlannedPlaces:
     """Of what a part of the plan measures, if it is an experiment."""
     steps = planned(part.request())[0].steps
-    return frozenset((_text(step.cell.as_dict()), step.variant.name, step.repetition) for step in steps)
+    return {
+        (_text(step.cell.as_dict()), step.variant.name, step.repetition): dict(step.variant.switches) for step in steps
+    }
 
 
 @dataclass(frozen=True)
@@ -162,12 +166,6 @@ class Progress:
     def older(self) -> bool:
         return self.done < len(self.samples)
 
-    @property
-    def kernel(self) -> str | None:
-        """The hash of ours, if it was measured, or else of another; None for nothing."""
-        ours = [sample for sample in self.samples if sample.code or sample.backend == MODEL]
-        return next((sample.kernel.hash for sample in [*ours, *self.samples]), None)
-
     def to_json(self) -> dict[str, Any]:
         part = self.part
         return {
@@ -177,7 +175,6 @@ class Progress:
             "scale": part.scale,
             "machine": part.machine,
             "device": part.device or None,
-            "kernel": self.kernel,
             "n": part.n,
             "measured": self.done,
             "steps": self.steps,
@@ -189,10 +186,10 @@ class Progress:
 
 def measured(
     part: Part,
-    wanted: Set[_Place],
+    wanted: PlannedPlaces,
     samples: Iterable[Sample],
     shipped: Iterable[Sample] = (),
-    of_table: Set[_Place] = frozenset(),
+    of_table: PlannedPlaces | None = None,
 ) -> Progress:
     """The progress of an experiment whose plan has these places. ``shipped`` samples only tell how long they take.
 
@@ -205,15 +202,17 @@ def measured(
     without = find_experiment(part.experiment).unaffected_by
 
     def fresh(sample: Sample) -> bool:
-        """Whether it is of the code as it stands, as far as that can affect the experiment."""
+        """Whether it is of the switches and the code as they stand, as far as these can affect the experiment."""
+        if sample.switches != places[_place_of(sample)]:
+            return False
         if sample.backend == MODEL:
             return sample.kernel.hash == policy
         return sample.code == code(sample.kernel.name, sample.kernel.version, without)
 
-    planned = wanted | of_table
+    places = {**(of_table or {}), **wanted}
     # A change that was measured and taken back is the last in the store, but not what stands. Kernels without our code
     # cannot tell.
-    table = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in planned]
+    table = without_passed_over(sample for sample in samples if _alike(part, sample) and _place_of(sample) in places)
     table.sort(key=lambda sample: (fresh(sample), bool(sample.code)))
     mine = [sample for sample in table if _place_of(sample) in wanted]
     alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
@@ -224,7 +223,7 @@ def measured(
     timed = [sample for sample in (*(sample for sample in shipped if _alike(part, sample)), *alike) if sample.took]
     took = {_place_of(sample)[:2]: sample.took for sample in timed}
     usual = mean(took.values()) if took else None
-    left = [took.get(place[:2], usual) for place in wanted - done]
+    left = [took.get(place[:2], usual) for place in wanted.keys() - done]
     hours = None if None in left else sum(filter(None, left)) / 3600
     return Progress(part, len(wanted), tuple(newest.values()), len(done), hours)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import StoreError
-from foliolab.files import KERNEL, MODEL, RELEASE, REPOSITORY, TRACES, digest, digest_files, write_atomic
+from foliolab.files import EXPERIMENTS, KERNEL, MODEL, RELEASE, REPOSITORY, TRACES, digest, digest_files, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.model.compiled import sources
@@ -74,7 +74,8 @@ class Output:
 
 def code_behind(part: Part) -> str:
     if part.command[0] == "simulate":
-        return digest_files([*sources(), *MODEL.glob("*.toml"), *TRACES.iterdir()], REPOSITORY)
+        files = [*sources(), *MODEL.glob("*.toml"), *TRACES.iterdir(), EXPERIMENTS / "devices.toml"]
+        return digest_files(files, REPOSITORY)
     return digest([code_hash(BASE_VERSION), (KERNEL / "kselftests.toml").read_bytes()])
 
 

@@ -12,12 +12,10 @@ Bus = Literal["virtio", "nvme"]
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of a guest. Zero limits are none."""
+    """A disk of a guest."""
 
     path: Path
     format: str = "qcow2"
-    bytes_per_second: int = 0
-    requests_per_second: int = 0
     keep_writes: bool = False
     """Write to ``path`` itself, with zeros given back to the host, instead of to an overlay that is dropped."""
 
@@ -36,9 +34,5 @@ def options(disk: Disk, bus: Bus, number: int) -> list[str]:
     parts.append("cache=unsafe,discard=unmap,detect-zeroes=unmap" if disk.keep_writes else "snapshot=on")
     # With QEMU's default, a full host disk would stop the guest without a word.
     parts.append("werror=report,rerror=report")
-    if disk.bytes_per_second:
-        parts.append(f"throttling.bps-total={disk.bytes_per_second}")
-    if disk.requests_per_second:
-        parts.append(f"throttling.iops-total={disk.requests_per_second}")
     device = f"nvme,serial=disk{number}" if bus == "nvme" else "virtio-blk-pci"
     return ["-drive", ",".join(parts), "-device", f"{device},drive=disk{number}"]

@@ -111,6 +111,9 @@ def test_every_kind_of_metric_has_something_negligible(kind: Kind) -> None:
         ([1000, 2000, 3000], [1010, 2020, 3030], Change.SAME),
         # One seed alone has a loss that counts.
         ([1000, 2000, 3000], [1001, 2002, 3200], Change.NOT_SHOWN),
+        # All seeds are alike to the baseline, and not to the variant: it may vary by itself.
+        ([0, 0, 0], [70, 3000, 300], Change.SUSPECTED),
+        ([1000] * 3, [1100] * 3, Change.WORSE),
         # The variant contradicts itself: its figures are not those of any boot.
         ([1000, 2000, 3000], [999, 2500, 3300], Change.NOT_SHOWN),
     ],
@@ -288,6 +291,8 @@ def test_nothing_gets_less_than_nothing() -> None:
     found = one("major_faults", off, [0.0] * 7, repeats=False)
     assert found.loss == -1
     assert found.interval == pytest.approx((-1, -1000 / 1100))
+    few = one("major_faults", [1000.0, 1000, 1000, 4000, 4000], [0.0] * 5, repeats=False)
+    assert (few.loss, few.interval) == (-1, None)
 
 
 def test_what_counted_nothing_never_stands_for_a_workload() -> None:

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from typing import Any
+
 from foliolab.analyse.rows import Row, Spread, group_samples, make_rows
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.load import find_experiment
@@ -114,3 +116,31 @@ def test_the_last_attempt_counts() -> None:
     (group,) = group_samples([sample(outcome="lost-host", sentence="QEMU went away."), sample(2)])
     assert [item.outcome for item in group.samples] == ["ok"]
     assert group.older == 0
+
+
+def test_a_lost_host_that_is_merged_later_hides_no_result() -> None:
+    lost = sample(outcome="lost-host", sentence="QEMU went away.")
+    assert lost.key == sample(2).key
+    (group,) = group_samples([sample(2), lost])
+    assert [item.outcome for item in group.samples] == ["ok"]
+
+
+def test_the_newest_switches_of_each_variant_count() -> None:
+    before = [sample(1, switches={"x/adaptive": 1}, repetition=number) for number in (1, 2, 3)]
+    other = sample(2, variant="published", switches={"x/adaptive": 0})
+    (group,) = group_samples([*before, other, sample(3, switches={"x/adaptive": 2})])
+    assert [(item.variant, item.switches["x/adaptive"]) for item in group.samples] == [("published", 0), ("off", 2)]
+    assert group.older == 3
+
+
+def test_what_a_host_lacks_hides_no_result() -> None:
+    lacking: dict[str, Any] = {"outcome": "not-applicable", "sentence": "There is no Go.", "boot": ""}
+    there = [sample(1, data="d"), sample(1, data="d", variant="unpatched", named="unpatched", kernel="k0")]
+    absent = [
+        sample(**lacking),
+        sample(**lacking, variant="unpatched", named="unpatched", kernel="k0"),
+        sample(**lacking, cell={"pattern": "sequential"}),
+        sample(**lacking, variant="published"),
+    ]
+    (group,) = group_samples([*there, *absent])
+    assert list(group.samples) == [*there, *absent[2:]]

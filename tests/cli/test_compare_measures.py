@@ -92,6 +92,19 @@ def test_a_guest_that_crashes_is_a_row_and_the_exit_status(
             assert "published: none of 2 workloads loses more than 2 %; none gains" in said.out
 
 
+@pytest.mark.parametrize(("kind", "status"), [(OutcomeKind.GUEST_CRASH, 1), (OutcomeKind.LOST_HOST, 35)])
+def test_check_judges_what_crashes_and_not_what_a_host_lost(
+    store: Path, programs: str, fake: Fake, kind: OutcomeKind, status: int
+) -> None:
+    def measure(step: object, tried: int) -> dict[str, int | float]:
+        if "sqlite" in str(step) and "published" in str(step):
+            raise ending(kind)
+        return {"read_bytes": 1 << 30, "major_faults": 100}
+
+    fake(measure)
+    assert main(["compare", programs, "--variant", "published", "--check"]) == status
+
+
 @pytest.mark.boot
 def test_on_real_kernels(tmp_path: Path, stock_kernel: BuiltKernel, patched_kernel: BuiltKernel) -> None:
     file = small_experiment(tmp_path)

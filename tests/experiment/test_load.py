@@ -32,13 +32,6 @@ def test_metrics_that_can_get_worse(tmp_path: Path) -> None:
         find_experiment(write(tmp_path, 'compared = ["speed"]\n' + GOOD))
 
 
-def test_kernels_are_of_all_scales_but_those_that_name_others(tmp_path: Path) -> None:
-    named = 'kernels = ["debian:6.12", "debian:7.3"]\n' + GOOD.replace("cpus = 1", 'cpus = 1\nkernels = ["patched"]')
-    mine = find_experiment(write(tmp_path, named))
-    assert (mine.scale("quick").kernels, mine.scale("small").kernels) == (("debian:6.12", "debian:7.3"), ("patched",))
-    assert find_experiment(write(tmp_path, GOOD)).scale("quick").kernels == ()
-
-
 def test_a_scale_overrides_what_it_names(tmp_path: Path) -> None:
     small = find_experiment(write(tmp_path, GOOD)).scale("small")
     assert (small.parameters.fraction, small.parameters.cpus, small.parameters.read_ahead_kb) == (0.25, 1, 128)

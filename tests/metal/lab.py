@@ -56,11 +56,11 @@ class Lab:
     def backend(self) -> HostBackend:
         return Anything(NATIVE, self.place)
 
-    def measure(self) -> list[Sample]:
+    def measure(self, plan: Plan | None = None) -> list[Sample]:
         machine = RemoteMachine("bench1", ("bench1",), ("--no-watchdog", "--pause", "0"))
         with open_store(self.store) as store:
             on = OnMachine(machine)
-            return run_plan(self.plan, store, self.backend, lambda name: self.kernel, on)
+            return run_plan(plan or self.plan, store, self.backend, lambda name: self.kernel, on)
 
     def bundle(self, place: Path) -> None:
         """Make one in an empty directory."""

@@ -2,6 +2,7 @@
 """What goes into a bundle, and what is made of what comes back."""
 
 import base64
+import errno
 import json
 import random
 import shutil
@@ -18,7 +19,7 @@ from foliolab.campaign.job import Job, Work
 from foliolab.campaign.sample import KernelFacts, Sample
 from foliolab.campaign.store import read_samples
 from foliolab.cli.main import main
-from foliolab.errors import LabError
+from foliolab.errors import DiskFull, LabError
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import make_plan
 from foliolab.experiment.variants import choose, load_variants
@@ -258,6 +259,18 @@ def test_what_no_result_has_is_not_unpacked(tmp_path: Path, name: str, kind: byt
     assert str(caught.value).startswith("It is no result of a bundle: ")
     assert complaint in str(caught.value)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [archive]
+
+
+def test_a_full_disk_here_is_no_fault_of_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    place = tmp_path / "unpacked"
+    place.mkdir()
+    archive = packed(tmp_path, (member("facts", tarfile.REGTYPE), b""))
+    with archive.open("rb") as stream, pytest.raises(DiskFull, match=f"No space left on the disk that holds {place}"):
+        unpack(stream, place, "It")
 
 
 def test_what_is_too_large_or_not_whole_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

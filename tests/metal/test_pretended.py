@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -62,6 +63,19 @@ def test_files_that_were_copied_in_part_are_copied_again(lab: Lab, pretence: Pre
     for file in (pretence.home / "files").iterdir():
         assert hashlib.sha256(file.read_bytes()).hexdigest() == file.name
     assert {file.name for file in pretence.home.iterdir()} == {"files", "run", "runner"}
+
+
+def test_what_a_run_before_has_measured_of_another_plan_is_kept(lab: Lab, pretence: Pretended) -> None:
+    lab.bundle(pretence.home)
+    pretence.runner("start", "--no-watchdog", "--pause", "0")
+    assert wait_until(lambda: pretence.ended, PATIENCE_SECONDS)
+    first, second = (replace(lab.plan, boots=(boot,)) for boot in lab.plan.boots)
+    assert len(lab.measure(first)) == len(first.steps)
+    ran = sorted((pretence.run / "boots").iterdir())
+    assert len(read_samples(lab.store)) == len(lab.plan.steps)
+    assert [sample.outcome for sample in lab.measure(second)] == ["ok"] * len(second.steps)
+    assert sorted((pretence.run / "boots").iterdir()) == ran
+    assert len(read_samples(lab.store)) == len(lab.plan.steps)
 
 
 @pytest.mark.parametrize("name", ["", "-p"])

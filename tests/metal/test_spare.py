@@ -2,13 +2,15 @@
 """The spare device on a pretended machine: which disk it is, and what is refused as one."""
 
 import json
+import platform
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from foliolab.metal.machine import HOME
+from foliolab.metal.answers import facts_of
+from foliolab.metal.machine import HOME, RemoteMachine
 from tests.metal.lab import Lab
 from tests.metal.pretended import PATIENCE_SECONDS, Pretended
 from tests.processes import wait_until
@@ -109,6 +111,11 @@ def test_a_spare_device_by_another_name_is_used_and_empty_again(ready: Pretended
     link.parent.mkdir(parents=True)
     link.symlink_to("../../vdb")
     assert started(ready, "/dev/disk/by-id/nvme-S1").returncode == 0
+    # Samples on it and in a file are of two hosts, which lab and runner call alike.
+    there = RemoteMachine("bench1", ("bench1",), ("--spare", "/dev/disk/by-id/nvme-S1"))
+    name = f"{platform.node()} with /dev/vdb"
+    assert (facts_of((ready.run / "facts").read_text())["name"], there.name) == (name, name)
+    assert RemoteMachine("bench1", ("bench1",)).name == platform.node()
     assert wait_until(lambda: ready.ended, PATIENCE_SECONDS)
     journal = (ready.run / "journal").read_text()
     assert " disk /dev/vdb of " in journal

@@ -46,6 +46,12 @@ def test_each_disk_has_columns_and_the_quickest_comes_first() -> None:
     assert all(line.startswith(place) for line, place in zip(about, places, strict=True))
 
 
+def test_what_stands_below_is_about_seconds_too() -> None:
+    boots = [timed("nvme", "off", seconds, repetition=number) for number, seconds in enumerate((1, 1, 2), 1)]
+    (views,) = tables(*boots)
+    assert devices_to_table(views).endswith("Boots of a row differ by up to 100 %, by 50 % in the median.\n")
+
+
 def test_what_was_not_measured_is_blank_and_has_no_column_if_that_is_so_in_all_cells() -> None:
     (views,) = tables(timed("nvme", "off", 2), timed("hdd", "off", 3, cell={"case": "parts"}))
     head, _, *rows = devices_to_table(views).splitlines()

@@ -2,23 +2,19 @@
 """Tables of what stores cost, of prices that were never measured."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
-from foliolab.report.markdown import to_table
-from foliolab.report.store_prices import PRICES
+from foliolab.report.markdown import prices_to_table
 from foliolab.report.view import View, make_views
 from tests.samples import sample
 
 _STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene")
 _WORK = ("uniform", "zipf", "forward", "compact")
 MIB = 1 << 20
-
-
-def prices_to_table(view: View, rows: str) -> str:
-    return to_table(view, PRICES[rows](view))
 
 
 def view(after: Mapping[tuple[str, str, int], int], stores: tuple[str, ...] = _STORES) -> View:
@@ -134,3 +130,21 @@ def test_rows_of_several_stores_name_them() -> None:
     after = {("lucene", "forward", 128): 800}
     rows = [line.split(" | ") for line in prices_to_table(view(after), "workloads").splitlines()]
     assert "| Lucene, forward" in [row[0] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("table", "plain", "hinted"),
+    [("stores", 5 * 4 * 2 * 2, 0), ("pairs", 5 * 2 * 2 * 2, 5 * 2), ("workloads", 160, 80)],
+)
+def test_what_stands_below_is_about_the_rows_that_a_table_shows(table: str, plain: int, hinted: int) -> None:
+    samples = view({}).group.samples
+    hints = [
+        replace(each, cell=each.cell | {"hint": "own"}, repetition=number, key=f"{number}/{each.cell}")
+        for each in samples
+        if each.variant == "off"
+        for number in (1, 2)
+    ]
+    (found,) = make_views([*samples, *hints], {"stores": find_experiment("stores")})
+    *_, about = prices_to_table(found, table, lambda group, shown: f"./lab {len(list(shown))}").splitlines()
+    assert about.startswith("n = 1 to 2, " if hinted else "n = 1, ")
+    assert f"`./lab {plain + hinted}`" in about

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from foliolab.errors import ChecksFailed
+from foliolab.errors import ChecksFailed, UsageError
 from foliolab.experiment.metrics import METRICS
-from foliolab.report.columns import Shown, change, rate, scale_factor, times, variant_columns
-from foliolab.report.markdown import to_markdown, to_table
+from foliolab.report.columns import Shown, change, rate, scale_factor, times
+from foliolab.report.markdown import to_markdown, to_table, variants_to_table
 from foliolab.report.section import of_view, row_style
 from foliolab.report.verdicts import check
 from foliolab.report.view import View
@@ -116,6 +116,8 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     boots = [sample(bytes_read, repetition=n) for n, bytes_read in enumerate((100, 100, 200), 1)]
     others = [sample(8, variant="published"), sample(8, variant="published", repetition=2)]
     assert to_table(view(*boots, *others)).endswith("Boots of a row differ by up to 100 %, by 50 % in the median.\n")
+    some = [sample(bytes_read, repetition=n) for n, bytes_read in enumerate((0, 0, 200), 1)]
+    assert to_table(view(*some, *others)).endswith("`. Where a median is 0, not all boots have 0.\n")
 
 
 KERNELS = {"Linux 6.12": Shown("unpatched"), "Linux 7.3": Shown("debian:7.3"), "ours": Shown("published")}
@@ -131,7 +133,7 @@ def of_three_kernels() -> View:
 
 def test_kernels_stand_beside_each_other() -> None:
     found = of_three_kernels()
-    *table, empty, about = to_table(found, variant_columns(found, KERNELS, [])).splitlines()
+    *table, empty, about = variants_to_table(found, KERNELS).splitlines()
     assert table == [
         "| read GiB | Linux 6.12 | Linux 7.3 | ours |",
         "| --- | ---: | ---: | ---: |",
@@ -146,8 +148,8 @@ def test_kernels_stand_beside_each_other() -> None:
 
 def test_rows_beside_each_other_may_be_of_several_metrics() -> None:
     found = of_three_kernels()
-    columns = variant_columns(found, KERNELS, ["major_faults", "read_bytes"])
-    *table, _, _ = to_table(found, columns).splitlines()
+    *table, _, about = variants_to_table(found, KERNELS, ["major_faults", "read_bytes"]).splitlines()
+    assert about.endswith("Boots of a row differ by up to 3.4 %, by 0 % in the median.")
     assert table == [
         "| cell | figure | Linux 6.12 | Linux 7.3 | ours |",
         "| --- | --- | ---: | ---: | ---: |",
@@ -156,6 +158,16 @@ def test_rows_beside_each_other_may_be_of_several_metrics() -> None:
         "| stride 2053 | major faults | 4,000 | 4,000 | guest-crash |",
         "|  | read GiB | 51.198 | 1.000 | guest-crash |",
     ]
+
+
+def test_what_stands_below_columns_is_about_the_rows_and_metrics_that_they_show() -> None:
+    found = of_three_kernels()
+    *_, about = variants_to_table(found, KERNELS, ["major_faults"]).splitlines()
+    assert about.endswith("Boots of a row repeat exactly.")
+    newer = {"Linux 7.3": Shown("debian:7.3")}
+    *_, about = variants_to_table(found, newer, made_by=lambda group, shown: f"./lab {len(list(shown))}").splitlines()
+    assert about.startswith("n = 1, ")
+    assert about.endswith(": `./lab 1`.")
 
 
 def test_a_column_can_be_of_some_cells_and_then_no_row_tells_their_axes() -> None:
@@ -172,9 +184,11 @@ def test_a_column_can_be_of_some_cells_and_then_no_row_tells_their_axes() -> Non
         "hint": Shown("debian", "hint=own"),
         "module": Shown("module", "read_ahead_kb=128,hint=none"),
     }
-    title, _, row, *_ = to_table(found, variant_columns(found, heads, [])).splitlines()
+    title, _, row, *_ = variants_to_table(found, heads).splitlines()
     assert title == "| read GiB | as it is | 16 KiB | hint | module |"
     assert row == "| lmdb, workload uniform, times 2 | 3.000 | 2.000 | 1.000 | not measured |"
+    with pytest.raises(UsageError, match=r"debian has several figures for a cell: say which by hint, read_ahead_kb\."):
+        variants_to_table(found, {**heads, "any": Shown("debian", "read_ahead_kb=128")})
 
 
 def test_rows_for_programs() -> None:

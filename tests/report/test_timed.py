@@ -4,7 +4,6 @@
 from typing import Any
 
 from foliolab.analyse.rows import group_samples
-from foliolab.report.columns import make_columns
 from foliolab.report.view import time_remark, timeless
 from tests.report.shown import GIB, MODEST, terminal, view
 from tests.samples import sample
@@ -27,17 +26,6 @@ def test_seconds_mean_something_where_disks_take_time() -> None:
     assert any(line.startswith("Seconds are virtual: a request takes 80 us") for line in lines)
     assert not any("seconds mean nothing" in line or "emulated" in line for line in lines)
     assert any("seconds mean nothing" in line for line in terminal(200, view(timed("off", 10, device=""))))
-
-
-def test_published_times_stand_beside_ours_over_the_same_row() -> None:
-    columns = {column.title: column.cells for column in make_columns(view(timed("off", 10), timed("published", 0.5)))}
-    assert columns["over", "off"] == ("", "0.05")
-    assert columns["published", "over off"] == ("", "0.047")
-
-
-def test_without_timed_disks_no_published_time_is_compared() -> None:
-    columns = make_columns(view(timed("off", 10, device=""), timed("published", 0.5, device="")))
-    assert "over" not in {column.title[0] for column in columns}
 
 
 def test_one_answer_says_what_seconds_are() -> None:

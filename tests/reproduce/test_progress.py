@@ -12,19 +12,26 @@ from msgspec import structs
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
-from foliolab.files import KERNEL, REPOSITORY, digest_files
+from foliolab.files import EXPERIMENTS, KERNEL, REPOSITORY, digest_files
 from foliolab.kernel import code, module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
 from foliolab.reproduce import released
-from foliolab.reproduce.plan import Part, measured
-from foliolab.reproduce.released import read_output, read_released, released_anew, write_output, write_released
+from foliolab.reproduce.plan import Part, PlannedPlaces, measured
+from foliolab.reproduce.released import (
+    code_behind,
+    read_output,
+    read_released,
+    released_anew,
+    write_output,
+    write_released,
+)
 from tests.samples import sample
 
 PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
 VARIANTS = ("unpatched", "adaptive")
 CELL = '{"pattern": "random"}'
-PLACES = {(CELL, variant, repetition) for variant in VARIANTS for repetition in (1, 2)}
+PLACES: PlannedPlaces = {(CELL, variant, repetition): {} for variant in VARIANTS for repetition in (1, 2)}
 MPROTECT = ("mprotect",)
 NOW = code_hash("6.12.1", without=MPROTECT)
 
@@ -38,7 +45,7 @@ def kept(variant: str, repetition: int, *, code: str = NOW, took: float = 0.0, *
 
 def test_nothing_is_measured() -> None:
     found = measured(PART, PLACES, [])
-    assert (found.done, found.steps, found.complete, found.kernel, found.hours) == (0, 4, False, None, None)
+    assert (found.done, found.steps, found.complete, found.hours) == (0, 4, False, None)
     shipped = [
         kept("adaptive", 1, took=1800),
         kept("unpatched", 1, took=900),
@@ -50,7 +57,6 @@ def test_nothing_is_measured() -> None:
 def test_all_is_measured() -> None:
     found = measured(PART, PLACES, [kept(variant, number) for variant in VARIANTS for number in (1, 2)])
     assert (found.done, found.complete, found.older, found.hours) == (4, True, False, 0)
-    assert found.kernel == f"of-{NOW}"
     assert found.to_json()["complete"] is True
     assert found.to_json()["n"] == 2
 
@@ -66,7 +72,7 @@ def test_what_was_measured_with_other_code_counts_for_nothing_but_the_price() ->
 @pytest.mark.parametrize(("code", "older"), [(module.code_hash(), False), ("older", True), ("", True)])
 def test_the_module_goes_by_its_sources(code: str, older: bool) -> None:
     made = sample(1, variant="module", named="image:debian:6.12+module")
-    assert measured(PART, {(CELL, "module", 1)}, [replace(made, code=code)]).older is older
+    assert measured(PART, {(CELL, "module", 1): {}}, [replace(made, code=code)]).older is older
 
 
 def test_what_was_measured_of_a_change_that_was_taken_back_does_not_hide_what_stands() -> None:
@@ -74,7 +80,7 @@ def test_what_was_measured_of_a_change_that_was_taken_back_does_not_hide_what_st
     tried = [kept(variant, number, code="tried", workload="tried") for variant in VARIANTS for number in (1, 2)]
     found = measured(PART, PLACES, [*present, *tried])
     assert found.complete
-    assert found.kernel == f"of-{NOW}"
+    assert list(found.samples) == present
 
 
 @pytest.mark.parametrize(
@@ -100,6 +106,30 @@ def test_a_timed_disk_and_another_are_shipped_beside_each_other() -> None:
 
 def test_what_failed_is_measured_again() -> None:
     assert measured(PART, PLACES, [kept("unpatched", 1, outcome="lost-host")]).done == 0
+
+
+def test_what_was_measured_under_other_switches_is_measured_again() -> None:
+    now, before = {"x/adaptive": 1}, {"x/adaptive": 2}
+    planned: PlannedPlaces = {(CELL, "adaptive", number): now for number in (1, 2)}
+    samples = [kept("adaptive", number, switches=now) for number in (1, 2)]
+    assert measured(PART, planned, samples).complete
+    found = measured(PART, planned, [samples[0], kept("adaptive", 2, switches=before)])
+    assert (found.done, found.older) == (1, True)
+    # What was tried and taken back hides nothing.
+    assert measured(PART, planned, [*samples, kept("adaptive", 1, switches=before)]).complete
+
+
+def test_what_a_host_lacks_is_not_done_and_hides_nothing() -> None:
+    lacking = [kept(variant, 1, outcome="not-applicable", boot="") for variant in VARIANTS]
+    # Where nobody has measured a variant, this is all that can be said.
+    assert measured(PART, PLACES, lacking).done == 2
+    for text in (NOW, "older"):
+        found = measured(PART, PLACES, [kept("adaptive", 1, code=text, data="d"), *lacking])
+        assert {sample.variant: sample.outcome for sample in found.samples} == {
+            "adaptive": "ok",
+            "unpatched": "not-applicable",
+        }
+        assert found.done == 1 + (text == NOW)
 
 
 def test_the_model_goes_by_its_policy() -> None:
@@ -194,7 +224,9 @@ def test_a_part_is_shipped_as_a_whole() -> None:
 
 def test_parts_of_a_table_are_shipped_together() -> None:
     ours, theirs = structs.replace(PART, name="ours"), structs.replace(PART, name="theirs")
-    of_ours, of_theirs = ({place for place in PLACES if place[1] == variant} for variant in reversed(VARIANTS))
+    of_theirs, of_ours = (
+        {place: switches for place, switches in PLACES.items() if place[1] == variant} for variant in VARIANTS
+    )
 
     def shipped(samples: list[Sample], before: list[Sample]) -> set[str]:
         here, old = (
@@ -258,3 +290,9 @@ def test_an_output_is_of_all_that_decides_it(
     (tmp_path / "kselftests.toml").write_text("other suites")
     monkeypatch.setattr(released, decides, other or tmp_path)
     assert not kept.is_of(part)
+
+
+def test_an_output_of_the_model_is_of_the_devices_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(released, "digest_files", lambda files, _: " ".join(map(str, files)))
+    behind = code_behind(Part(name="a", shown=("README.md",), command=("simulate",)))
+    assert str(EXPERIMENTS / "devices.toml") in behind.split(" ")
