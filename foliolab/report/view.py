@@ -29,6 +29,9 @@ MODELLED = (
 
 TIMELESS = "Nothing takes time in the model."
 
+_MOST_PERCENT = 1000
+"""Of what boots differ by; more is told in times."""
+
 
 def timeless(group: Group) -> bool:
     """Whether it took a time that says nothing."""
@@ -119,7 +122,8 @@ class View:
         if any(apart):
             most, middle = (float(f"{each:.2g}") for each in (max(apart), median(apart)))
             usual = f", by {middle:g} % in the median" if len(apart) > 1 else ""
-            sentences.append(f"Boots of a row differ by up to {most:g} %{usual}.")
+            worst = f"{most:g} %" if most < _MOST_PERCENT else f"{most / 100:,.0f} times their median"
+            sentences.append(f"Boots of a row differ by up to {worst}{usual}.")
         if len(shares) < len(spreads):
             sentences.append("Where a median is 0, not all boots have 0.")
         return sentences

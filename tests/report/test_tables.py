@@ -116,6 +116,8 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     boots = [sample(bytes_read, repetition=n) for n, bytes_read in enumerate((100, 100, 200), 1)]
     others = [sample(8, variant="published"), sample(8, variant="published", repetition=2)]
     assert to_table(view(*boots, *others)).endswith("Boots of a row differ by up to 100 %, by 50 % in the median.\n")
+    far = [sample(bytes_read, repetition=n) for n, bytes_read in enumerate((100, 100, 2700), 1)]
+    assert "Boots of a row differ by up to 26 times their median, by " in to_table(view(*far, *others))
     some = [sample(bytes_read, repetition=n) for n, bytes_read in enumerate((0, 0, 200), 1)]
     assert to_table(view(*some, *others)).endswith("`. Where a median is 0, not all boots have 0.\n")
 
