@@ -419,7 +419,8 @@ def test_more_open_files_than_we_may_hold_are_put_back_bit_by_bit(private_disk: 
     handles = [os.open(path, os.O_RDWR | os.O_CREAT) for path in paths]
     with subprocess.Popen(["sleep", "300"], pass_fds=handles) as program:
         apply_to_open_files([open_in(program.pid, path) for path in paths], device_of(paths[0]), 64)
-        counts, all_done = [len(applied())], []
+        counts = [len(applied())]
+        all_done: list[subprocess.CompletedProcess[str]] = []
         while counts[-1] and len(all_done) < 10:
             all_done.append(with_few(state, "undo"))
             counts.append(len(applied()))
