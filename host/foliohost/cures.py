@@ -16,7 +16,7 @@ from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.openings import Opened, Openings, give_back
 from foliohost.processes import start_time
 from foliohost.state import Cure, State, WindowChange, changing
-from foliohost.windows import Descriptors, OpenFile, all_held
+from foliohost.windows import Descriptors, OpenFile, TooMany, all_held
 
 _AGAIN_SECONDS = 3600
 """After which a policy gives a file its window again although nothing has changed that we see."""
@@ -59,6 +59,9 @@ def apply_to_open_files(files: Sequence[OpenFile], device: HostDevice, read_ahea
         state.have_keeper()
         told = Descriptors()
         with all_held(files, told) as (handles, reached, faults):
+            for fault in faults:
+                if isinstance(fault, TooMany):  # of those that are left out nobody would know
+                    raise fault
             if not reached:
                 raise faults[-1] if faults else NoCure("No process has this file open.")
             known = state.by_key()
@@ -97,10 +100,11 @@ def undo(wanted: Callable[[Cure], bool]) -> Iterator[tuple[Cure, str]]:
                 yield from _put_back(cures, state, faults)
             except (FolioError, OSError) as error:
                 faults.append(error)
-    if len(faults) == 1:
+    different = {str(fault): fault for fault in faults}  # what keeps one from being put back may keep all
+    if len(different) == 1:
         raise faults[0]
-    if faults:
-        raise NoCure(" ".join(map(str, faults)))
+    if different:
+        raise NoCure(" ".join(different))
 
 
 def still_given(cure: Cure, read_ahead_kb: int, policy: str, told: Descriptors) -> bool:
@@ -154,8 +158,9 @@ def _cure_of(
     if old := known.get(cure.key):
         return replace(cure, before_kb=old.before_kb, since=old.since)
     # Files get the device's window when they are opened: programs open theirs when they start.
-    whole = _of_device(device, known)
-    if whole and file.started <= whole.since:
+    # What somebody has set since does not change that.
+    whole = known.get((attribute,))
+    if whole and whole.sequence in (None, device.sequence) and file.started <= whole.since:
         return replace(cure, before_kb=whole.before_kb)
     return cure
 
@@ -167,7 +172,7 @@ def _of_device(device: HostDevice, known: Mapping[tuple[object, ...], Cure]) -> 
 
 
 def _stays(cure: Cure, device: HostDevice, descriptors: Sequence[int]) -> bool:
-    """Whether a file that a process has open under these numbers is the one, as it was opened, that has this cure."""
+    """Whether a process still has the file open as it was when it got this cure, on the same disk."""
     same = not cure.descriptors or not set(cure.descriptors).isdisjoint(descriptors)
     return same and cure.sequence in (None, device.sequence)
 

@@ -258,8 +258,8 @@ def with_idle(
 ) -> dict[tuple[str, int], FileFaults]:
     """Those found, and files without events as without faults, if events of them would have the same numbers.
 
-    Events of an overlay's files have the numbers of its layers: such files may be the others that were read. Only file
-    systems without a disk of their own are overlays, and only if no event has their number.
+    Events of an overlay's files have the numbers of its layers: such files may be the others that were read. An
+    overlay's number is 0:N, and no event has it.
     """
     others = any(file not in files for file, faults in found.items() if faults.read_pages)
     told = {device for device, _ in found}

@@ -55,7 +55,7 @@ def keep() -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.close(mine)  # who has the lock and finds this closed needs another keeper
     os.close(lock)
-    restore()
+    restore([])
 
 
 def _run(argv: list[str]) -> bool:

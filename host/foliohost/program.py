@@ -35,5 +35,5 @@ def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
 
 
 def adopt_orphans(adopt: bool = True) -> None:
-    """Have orphans among our descendants become our children, and no longer init's; or init's again."""
+    """With ``adopt``, orphans become our children; without, init's."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)

@@ -67,10 +67,9 @@ def record(
     """Record what a process, and those that it starts, touch of mapped files from now until it has ended.
 
     It is over earlier after ``seconds``, once events and kept mappings take ``limit_bytes``, once the disk is full, or
-    by a signal that asks us to end.
-    ``patterns`` name files; without any, all that are mapped count. ``fine`` lets faults map single pages meanwhile,
-    on the whole machine. ``reads`` takes what is read as well, an event for each folio. ``command`` is what the trace
-    tells of what was run.
+    by a signal that asks us to end. ``patterns`` name files; without any, all that are mapped count. ``fine`` lets
+    faults map single pages meanwhile, on the whole machine. ``reads`` takes what is read as well, an event for each
+    folio. ``command`` is what the trace tells of what was run.
 
     FolioError where nothing can be recorded, as on a kernel without the tracepoints.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -117,7 +117,7 @@ class State:
 
         FolioError while a change before it cannot be put back.
         """
-        self.recover()
+        self.recover([])
         windows.require_settable(Path(change.attribute))
         self._save(self.cures, change)
         try:
@@ -125,7 +125,7 @@ class State:
             result = act()
             self._save(after, None)
         except BaseException:
-            self.recover()
+            self.recover([])
             raise
         return result
 
@@ -133,18 +133,18 @@ class State:
         """Have one before descriptors of others are held: to start it may take seconds."""
         start_keeper(state_directory())
 
-    def recover(self) -> list[str]:
-        """Put back what a change has left that did not end; returns a sentence for each window.
+    def recover(self, words: list[str]) -> None:
+        """Put back what a change has left that did not end; adds a sentence for each window.
 
-        FolioError if some cannot be, which are remembered then.
+        FolioError if some cannot be, which alone are remembered then.
         """
         change = self._change
         if not change:
-            return []
-        attribute, words = Path(change.attribute), []
+            return
+        attribute = Path(change.attribute)
         if not attribute.exists():  # with its files
             self._save(self.cures, None)
-            return []
+            return
         if windows.window_of(attribute) == change.meanwhile_kb != change.device_kb:
             windows.set_device(attribute, change.device_kb)
             words.append(
@@ -153,19 +153,22 @@ class State:
             )
         told = Descriptors()
         faults: list[FolioError] = []
+        left = change.files
         for wanted in dict.fromkeys(cure.read_ahead_kb for cure in change.files):
             files = (cure.open_file for cure in change.files if cure.read_ahead_kb == wanted)
             with windows.all_held(files, told) as (handles, reached, unreached):
                 faults += [fault for fault in unreached if not isinstance(fault, (Closed, UsageError))]
                 if reached:
                     now = windows.window_of(attribute)
-                    self._save(self.cures, replace(change, device_kb=now, meanwhile_kb=wanted))
+                    self._save(self.cures, replace(change, device_kb=now, meanwhile_kb=wanted, files=left))
                     windows.give_window(attribute, wanted, handles)
                     words += [f"{named(file)} has {wanted} KiB again." for file in reached]
+                    left = tuple(cure for cure in left if cure.open_file not in reached)
         if faults:
+            now = windows.window_of(attribute)  # the device's own: whoever sets another one later may keep it
+            self._save(self.cures, replace(change, device_kb=now, meanwhile_kb=now, files=left))
             raise faults[0]
         self._save(self.cures, None)
-        return words
 
     def forget(self, cures: Iterable[Cure]) -> None:
         self._save(self.without(cures), self._change)
@@ -191,15 +194,15 @@ def applied() -> list[Cure]:
     return State.load().cures
 
 
-def restore() -> list[str]:
-    """Put back what a command left that was killed, and never wait; returns a sentence for each window."""
+def restore(words: list[str]) -> None:
+    """Put back what a command left that was killed, and never wait; adds a sentence for each window.
+
+    FolioError if others cannot be put back.
+    """
     if not os.access(_path(), os.W_OK):  # nothing was ever set, or it is root's
-        return []
-    try:
-        with locked(_path().with_name("lock"), on_wait=_leave):
-            return State.load().recover()
-    except _InUse:
-        return []
+        return
+    with suppress(_InUse), locked(_path().with_name("lock"), on_wait=_leave):
+        State.load().recover(words)
 
 
 class _InUse(Exception):
@@ -225,7 +228,7 @@ def changing() -> Iterator[State]:
         except PermissionError as error:
             raise _for_root() from error
         state = State.load()
-        state.recover()
+        state.recover([])
         yield state
 
 

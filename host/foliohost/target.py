@@ -65,7 +65,11 @@ class StartedProgram:
         """Recording has failed: what has begun runs to its end, as it would die with us, and nothing else begins."""
         if not self._begun:
             self.end()
-        self.status()
+        try:
+            self.status()
+        except KeyboardInterrupt:  # for the program: it is the failure that is told
+            self.end()
+            self.status()
 
     def status(self) -> int:
         status = self._child.wait()

@@ -22,9 +22,10 @@ import fcntl
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from foliohost.errors import FolioError, NotPermitted, UsageError
@@ -102,7 +103,7 @@ class Instance:
         buffers_kib: int = BUFFERS_KIB,
     ) -> None:
         place = tracefs()
-        self._lock = [_lock()] if fine else []
+        self._lock = [_lock(_LOCK_SECONDS)] if fine else []
         try:
             _clean_up_after_others(place, fine)  # before what they have left is taken for the machine's own
             around = fault_around_bytes() if fine else None
@@ -158,6 +159,11 @@ class Instance:
                     os.close(int(link.name))
         self._watcher.communicate()
         self._unlock()
+        if self._around and str(fault_around_bytes()) != self._around:
+            print(
+                f"{FAULT_AROUND} could not be set back to {self._around}; the next recording tries it again.",
+                file=sys.stderr,
+            )
 
     def _unlock(self) -> None:
         while self._lock:
@@ -249,25 +255,28 @@ def _is_there(pid: int, started: int) -> bool:
         return False
 
 
-def _lock() -> int:
-    """A descriptor that has the lock of whoever changes what faults map; UsageError if somebody else has it."""
+def _lock(seconds: float) -> int:
+    """A descriptor that has the lock of whoever changes what faults map; UsageError if others keep it for so long."""
     directory = state_directory()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(directory / "around", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    until = time.monotonic() + _LOCK_SECONDS
+    until = time.monotonic() + seconds
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return handle
         except BlockingIOError:
-            if time.monotonic() > until:
+            if time.monotonic() >= until:
                 os.close(handle)
                 raise UsageError("Another recording with --fine is going on.") from None
             time.sleep(0.05)
 
 
 def _clean_up_after_others(place: Path, fine: bool) -> None:
-    """Remove what recordings have left that were killed together with what cleans up after them."""
+    """Remove what recordings have left that were killed together with what cleans up after them.
+
+    With ``fine``, we have the lock.
+    """
     for path in (place / "instances").glob(f"{_NAME}-*"):
         found = _STALE.fullmatch(path.name)
         if not found:
@@ -276,12 +285,20 @@ def _clean_up_after_others(place: Path, fine: bool) -> None:
             if fine and found["around"]:
                 raise UsageError("Another recording with --fine is going on.")
             continue
-        if found["around"] and not _put_back(found["around"]):
-            if fine:
-                raise UsageError(f"{FAULT_AROUND} cannot be set to {found['around']}, which a killed recording found.")
-            continue
-        with suppress(OSError):  # the one who cleans up after it may be about to
-            path.rmdir()
+        with ExitStack() as block:
+            if found["around"] and not fine:
+                try:
+                    block.callback(os.close, _lock(0))
+                except (UsageError, OSError):  # what faults map now may be what another recording has set
+                    continue
+            if found["around"] and not _put_back(found["around"]):
+                if fine:
+                    raise UsageError(
+                        f"{FAULT_AROUND} cannot be set to {found['around']}, which a killed recording found."
+                    )
+                continue
+            with suppress(OSError):  # the one who cleans up after it may be about to
+                path.rmdir()
 
 
 def _put_back(around: str) -> bool:

@@ -247,7 +247,8 @@ class Watch:
         with suppress(OSError):  # deleted, or the way to it went with a process in a container
             now = file.path.stat()
         there = now is not None and os.path.samestat(now, file.status)
-        size = now.st_size if now and there else file.status.st_size
+        # Some of it may be cut off by now.
+        size = max(file.status.st_size, now.st_size if now and there else 0)
         return FileSeen(
             path=str(file.path),
             device=file.device.name,
@@ -256,7 +257,7 @@ class Watch:
             text=any(piece.text for piece in pieces),
             hint=next((each.hint for each in told if each.hint), ""),
             hint_known=any(pid in self._details for pid in file.pieces),
-            size_bytes=max(size, len(file.fullest) * file.one_in * PAGE_BYTES),  # some of it may be cut off by now
+            size_bytes=size,
             rss_bytes=file.rss_pages * PAGE_BYTES,
             pmd_mapped_bytes=sum(each.pmd_bytes for each in told),
             mapped_pages=file.mapped_pages,

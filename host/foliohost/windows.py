@@ -27,6 +27,8 @@ from foliohost.processes import PAGE_BYTES, all_processes, descriptors, mappings
 MOST_KB = 16384
 """The largest window that we set."""
 _PIDFD_GETFD = 438  # on every architecture
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
+_ROOM = 16
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
@@ -217,28 +219,46 @@ def all_held(
 ) -> Iterator[tuple[list[int], list[OpenFile], list[FolioError]]]:
     """Descriptors of ours for open files, the files that these are of, and why others of them cannot be held.
 
-    NoCure if these are more than we may have open.
+    TooMany is among these reasons if they are more than we may have open; what is behind is left out.
     """
     handles: list[int] = []
     reached: list[OpenFile] = []
     faults: list[FolioError] = []
+    raise_limit()
     with ExitStack() as block:
-        for file in files:
-            try:
-                handles += block.enter_context(held(file, told))
-                reached.append(file)
-            except _TooMany:  # of those that are left out nobody would know
+        try:
+            with _room():
+                for file in files:
+                    try:
+                        handles += block.enter_context(held(file, told))
+                        reached.append(file)
+                    except TooMany:
+                        raise
+                    except FolioError as error:
+                        faults.append(error)
+        except OSError as error:
+            if error.errno not in _TOO_MANY:
                 raise
-            except FolioError as error:
-                faults.append(error)
+            faults.append(TooMany())
+        except TooMany as error:
+            faults.append(error)
         yield handles, reached, faults
 
 
-class _TooMany(NoCure):
+@contextmanager
+def _room() -> Iterator[None]:
+    """Keep some descriptors free that are needed afterwards, for the device and the state."""
+    with ExitStack() as block:
+        for _ in range(_ROOM):
+            block.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        yield
+
+
+class TooMany(NoCure):
     """More descriptors than we may have."""
 
     def __init__(self) -> None:
-        super().__init__("These are more open files than may be held at a time here (ulimit -n); name fewer by --pid.")
+        super().__init__("These are more open files than may be held at a time here (ulimit -n).")
 
 
 class _DescriptorClosed(Exception):
@@ -282,8 +302,8 @@ def _fetch(pidfd: int, pid: int, number: int) -> int:
 def _not_taken(error: OSError, what: str) -> NoCure:
     if error.errno == errno.ENOSYS:
         return NoCure("This kernel has no pidfd_getfd; Linux 5.6 has.")
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return _TooMany()
+    if error.errno in _TOO_MANY:
+        return TooMany()
     return NoCure(f"{what} cannot be taken: {error.strerror}.")
 
 

@@ -4,18 +4,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from itertools import permutations, product
+from contextlib import AbstractContextManager
+from itertools import pairwise, permutations, product
 from pathlib import Path
 
 import pytest
 
 from foliohost import processes, windows
 from foliohost import state as kept
+from foliohost.cli.cure import tell_restored
+from foliohost.cli.main import main
 from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, undo
 from foliohost.devices import device_of
 from foliohost.errors import NoCure, NotPermitted
 from foliohost.state import Cure, applied, boot_id, changing, restore
-from foliohost.windows import open_in
+from foliohost.windows import Descriptors, OpenFile, open_in
 from tests.host.command import ENVIRONMENT
 from tests.host.conftest import Toucher
 from tests.host.windows import read_kb
@@ -74,6 +77,20 @@ def test_what_somebody_else_has_set_is_what_the_next_cure_puts_back(private_disk
     assert apply_to_device(path, 32).before_kb == 512
     assert undo_all() == ["back to 512 KiB"]
     assert device.read_ahead_kb == 512
+
+
+def test_what_somebody_has_set_since_is_not_the_window_of_what_was_open_before(
+    private_disk: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    windows.set_device(device.attribute, 128)
+    program = start(path)
+    apply_to_device(path, 64)
+    device.attribute.write_text("256")
+    assert apply(path, 16, program).cures[0].before_kb == 128
+    assert undo_all() == ["back to 128 KiB", "somebody has set 256 KiB"]
+    assert (read_kb(program, path), device.read_ahead_kb) == (128, 256)
 
 
 @pytest.mark.parametrize("change", ["another", "older version"])
@@ -266,6 +283,12 @@ def test_a_hint_of_the_program_does_not_keep_it_from_being_put_back(
     assert undo_all() == [f"back to {before} KiB"]
 
 
+def restored() -> list[str]:
+    words: list[str] = []
+    restore(words)
+    return words
+
+
 def fails(*words: object) -> int:
     raise NoCure("No.")
 
@@ -286,9 +309,9 @@ def test_what_cannot_be_put_back_is_not_forgotten(
             undo_all()
         assert json.loads(state.read_text())["change"]["files"][0]["pid"] == program.pid
         with pytest.raises(NoCure, match=r"No\."):
-            restore()
+            restore([])
     assert states() == [(None, 64, "holds"), (program.pid, 256, "holds")]
-    assert restore() == [f"{path} in process {program.pid} has 256 KiB again."]
+    assert restored() == [f"{path} in process {program.pid} has 256 KiB again."]
     assert undo_all() == [f"back to {before} KiB"] * 2
     assert device_of(path).read_ahead_kb == before
 
@@ -318,10 +341,62 @@ def test_what_was_closed_is_forgotten_and_what_may_not_be_taken_is_not(
 
         patch.setattr(windows, "pidfd_getfd", refuse)
         with pytest.raises(NotPermitted, match=f"take a descriptor of process {there.pid}"):
-            restore()
+            restore([])
     assert json.loads(state.read_text())["change"]
-    assert restore() == [f"{path} in process {there.pid} has 64 KiB again."]
+    assert restored() == [f"{path} in process {there.pid} has 64 KiB again."]
     assert json.loads(state.read_text())["change"] is None
+
+
+def test_what_could_be_put_back_is_told_of_and_not_put_back_again(
+    private_disk: Path,
+    state: Path,
+    start: Callable[..., Toucher],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nor is the device's window, which somebody may set meanwhile to what it was when the change began."""
+    monkeypatch.setattr(kept, "start_keeper", lambda directory: True)
+    path = private_disk / "file"
+    device = device_of(path)
+    first, second = (start(path) for _ in range(2))
+    apply(path, 64, first, second)
+    left(path, state)
+    held, refused = windows.held, [second.pid]
+
+    def refuse(file: OpenFile, told: Descriptors | None = None) -> AbstractContextManager[list[int]]:
+        if file.pid in refused:
+            raise NotPermitted("No.")
+        return held(file, told)
+
+    monkeypatch.setattr(windows, "held", refuse)
+    assert main(["cure", "restore"]) == NotPermitted.status
+    assert capsys.readouterr() == (f"{path} in process {first.pid} has 64 KiB again.\n", "foliolab-host: No.\n")
+    assert [cure["pid"] for cure in json.loads(state.read_text())["change"]["files"]] == [second.pid]
+    windows.set_device(device.attribute, 64)
+    with pytest.raises(NotPermitted, match=r"^No\.$"):
+        restored()
+    assert device.read_ahead_kb == 64
+    tell_restored()
+    assert capsys.readouterr().err == "Of what a killed command left, this cannot be put back: No.\n"
+    refused.clear()
+    assert restored() == [f"{path} in process {second.pid} has 64 KiB again."]
+    assert restored() == []
+
+
+def test_what_keeps_several_from_being_put_back_is_told_once(
+    private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "start_keeper", lambda directory: True)
+    path = private_disk / "file"
+    first, second = start(path), start(path)
+    apply(path, 64, first)
+    windows.set_device(device_of(path).attribute, 512)
+    apply(path, 64, second)
+    with monkeypatch.context() as patch:
+        patch.setattr(windows, "give_window", fails)
+        with pytest.raises(NoCure, match=r"^No\.$"):
+            undo_all()
+    assert len(undo_all()) == 2
 
 
 FEW = """
@@ -333,18 +408,43 @@ sys.exit(main(["cure", *sys.argv[1:]]))
 """
 
 
+def with_few(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What comes of a command of ``cure`` that may have 48 descriptors."""
+    argv, environment = [sys.executable, "-c", FEW, *words], {**ENVIRONMENT, "FOLIOLAB_STATE": str(state.parent)}
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_more_open_files_than_we_may_hold_are_put_back_bit_by_bit(private_disk: Path, state: Path) -> None:
+    paths = [private_disk / str(number) for number in range(50)]
+    handles = [os.open(path, os.O_RDWR | os.O_CREAT) for path in paths]
+    with subprocess.Popen(["sleep", "300"], pass_fds=handles) as program:
+        apply_to_open_files([open_in(program.pid, path) for path in paths], device_of(paths[0]), 64)
+        counts = [len(applied())]
+        all_done: list[subprocess.CompletedProcess[str]] = []
+        while counts[-1] and len(all_done) < 10:
+            all_done.append(with_few(state, "undo"))
+            counts.append(len(applied()))
+        program.kill()
+    for handle in handles:
+        os.close(handle)
+    assert [done.returncode for done in all_done] == [*[NoCure.status] * (len(all_done) - 1), 0]
+    assert [done.stdout.count("back to") for done in all_done] == [one - other for one, other in pairwise(counts)]
+    words = "These are more open files than may be held at a time here (ulimit -n).\n"
+    assert all(done.stderr.endswith(words) for done in all_done[:-1])
+    assert len(all_done) > 1
+
+
 def test_more_open_files_than_we_may_hold_are_told_of(private_disk: Path, state: Path) -> None:
     path = private_disk / "file"
     handles = [os.open(path, os.O_RDONLY) for _ in range(100)]
     with subprocess.Popen(["sleep", "300"], pass_fds=handles) as program:
         words = ["apply", "--file", str(path), "--pid", str(program.pid), "--read-ahead-kb", "64"]
-        argv, environment = [sys.executable, "-c", FEW, *words], {**ENVIRONMENT, "FOLIOLAB_STATE": str(state.parent)}
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        done = with_few(state, *words)
         program.kill()
     for handle in handles:
         os.close(handle)
     assert done.returncode == NoCure.status
-    assert "These are more open files than may be held at a time here" in done.stderr
+    assert "These are more open files than may be held at a time here (ulimit -n).\n" in done.stderr
     assert applied() == []
 
 
@@ -363,7 +463,7 @@ def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_a
     after_kill = {**content, "boot": boot or content["boot"], "change": {**change, "files": content["cures"]}}
     windows.set_device(device.attribute, 16)
     state.write_text(json.dumps(after_kill))
-    words = restore()
+    words = restored()
     if boot:
         assert (words, applied(), device.read_ahead_kb) == ([], [], 16)
     else:
@@ -373,13 +473,13 @@ def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_a
         ]
         assert (applied(), device.read_ahead_kb, read_kb(program, path)) == ([cure], 1024, 64)
         assert json.loads(state.read_text())["boot"] == boot_id()
-    assert restore() == []
+    assert restored() == []
 
 
 def test_nobody_waits_to_put_back(private_disk: Path) -> None:
     apply_to_device(private_disk / "file", 64)
     with changing():
-        assert restore() == []
+        assert restored() == []
     undo_all()
 
 
@@ -390,7 +490,7 @@ def test_what_somebody_has_set_after_a_kill_stays(state: Path, private_disk: Pat
     state.parent.mkdir()
     state.write_text(json.dumps({"boot": boot_id(), "cures": [], "change": {**change, "files": []}}))
     (state.parent / "lock").touch()
-    assert (restore(), device.read_ahead_kb) == ([], 512)
+    assert (restored(), device.read_ahead_kb) == ([], 512)
 
 
 def test_a_device_that_has_gone(state: Path) -> None:
@@ -398,7 +498,7 @@ def test_a_device_that_has_gone(state: Path) -> None:
     state.parent.mkdir()
     change = {"device": "sda", "attribute": "/no", "device_kb": 1024, "meanwhile_kb": 16, "files": []}
     state.write_text(json.dumps({"boot": boot_id(), "cures": [vars(cure)], "change": change}))
-    assert restore() == []
+    assert restored() == []
     assert states() == [(None, 16, "the device is gone")]
     assert undo_all() == ["the device is gone"]
     assert applied() == []

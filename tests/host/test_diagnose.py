@@ -18,7 +18,7 @@ from foliohost.folios import text_folios
 from foliohost.processes import runs
 from foliohost.remedies import KERNEL, MODULE
 from tests.host import toucher
-from tests.host.command import ARGV, host
+from tests.host.command import ARGV, ENVIRONMENT, host
 from tests.host.conftest import Toucher, large_file, start
 from tests.host.toucher import drop
 from tests.processes import alive, wait_until
@@ -66,6 +66,28 @@ def test_orphans_are_waited_for_as_init_does_it() -> None:
     done = host("diagnose", "--", "sh", "-c", ORPHANS)
     assert done.returncode == 7
     assert int(done.stdout) <= 4
+
+
+ONE_LOOK = """
+import sys, time
+from foliohost.cli.main import main
+from foliohost.watch import Watch
+def run(watch, seconds, ended):
+    while not ended():
+        time.sleep(0.01)
+    watch.look()
+Watch.run = run
+sys.exit(main(["diagnose", "--json", "--", *sys.argv[1:]]))
+"""
+READING_ORPHAN = '(dd if="$1" of=/dev/null bs=1M count=16 &) | cat; sleep 0.5'
+
+
+def test_what_an_orphan_has_read_that_ends_last_is_counted(large_file: Path) -> None:
+    """The last look but one finds that it has ended, and the last one waits for it."""
+    drop(large_file)
+    argv = [sys.executable, "-c", ONE_LOOK, "sh", "-c", READING_ORPHAN, "sh", str(large_file)]
+    done = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["read_bytes"] >= 16 << 20, done.stderr
 
 
 def without_folios() -> str | None:

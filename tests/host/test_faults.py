@@ -320,6 +320,7 @@ def test_of_a_real_file_that_nobody_read_while_another_was(
             trace.begin()
             program.tell("random 20")
             keys = {piece.file for piece in mappings(program.pid) if piece.path == str(place / "file")}
+            assert keys
             own = ("8:1", 1 << 40)
             found = faults_of(trace, [own, *keys]).files
         assert found[own] == FileFaults()

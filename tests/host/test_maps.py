@@ -121,7 +121,7 @@ def test_a_mapped_file_of_ours_is_the_one_that_its_path_names(tmp_path: Path) ->
 
 
 def test_a_task_cannot_name_itself_into_another_group() -> None:
-    program = "open('/proc/self/comm', 'w', newline='').write('a\\rTgid:\\t1\\x1c'); print(flush=True); input()"
+    program = "open('/proc/self/comm', 'w', newline='').write('\\x1c\\rTgid:\\t1'); print(flush=True); input()"
     argv = [sys.executable, "-c", program]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout

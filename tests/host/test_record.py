@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.cli import record as record_command
 from foliohost.cli.main import main
 from foliohost.errors import DiskFull, FolioError
 from foliohost.processes import PAGE_BYTES
 from foliohost.record import record
 from foliohost.spool import Spool
-from foliohost.target import Process, StartedProgram
+from foliohost.target import LiveTarget, Process, StartedProgram
 from foliohost.trace import read_trace
 from foliohost.tracefs import FAULT_AROUND, fault_around_bytes
 from tests.host.command import ARGV
@@ -239,6 +240,31 @@ def test_what_has_begun_is_left_to_its_end_and_nothing_else_begins(tmp_path: Pat
         program.leave()
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
     assert (begun.status(), waiting.status()) == (0, 128 + signal.SIGTERM)
+
+
+def test_what_has_failed_is_told_also_if_somebody_ends_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By Ctrl-C, once we wait for its end."""
+    programs: list[LiveTarget] = []
+
+    def fail(target: LiveTarget, *words: object) -> None:
+        target.begin()
+        programs.append(target)
+        raise DiskFull("No space left.")
+
+    wait, interrupts = subprocess.Popen.wait, [KeyboardInterrupt]
+
+    def interrupted(child: subprocess.Popen[bytes]) -> int:
+        if interrupts:
+            raise interrupts.pop()
+        return wait(child)
+
+    monkeypatch.setattr(record_command, "_record", fail)
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    assert main(["record", "-o", str(tmp_path / "t"), "--", "sleep", "300"]) == DiskFull.status
+    assert capsys.readouterr().err == "foliolab-host: No space left.\n"
+    assert programs[0].status() == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("part", [0, 8], ids=["none", "some"])

@@ -238,9 +238,15 @@ def test_what_a_kill_of_the_whole_control_group_leaves_goes_with_the_next_start(
     assert not left.exists()
 
 
+@pytest.fixture
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory of its own for the lock."""
+    monkeypatch.setenv("FOLIOLAB_STATE", str(tmp_path / "state"))
+
+
 @pytest.mark.parametrize(("now", "after"), [(PAGE_BYTES, 65536), (16384, 16384)])
 def test_what_somebody_has_set_since_a_kill_stays(
-    now: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    now: int, after: int, own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     around, left = tmp_path / "around", tmp_path / "instances/foliolab-live-4194305-7-around-65536"
     around.write_text(f"{now}\n")
@@ -253,7 +259,7 @@ def test_what_somebody_has_set_since_a_kill_stays(
 
 @pytest.mark.parametrize("fine", [False, True])
 def test_what_cannot_be_put_back_now_is_not_forgotten(
-    fine: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fine: bool, own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """debugfs is not mounted any more, or locked down by now."""
     around, left = tmp_path / "around", tmp_path / "instances/foliolab-live-4194305-7-around-65536"
@@ -301,8 +307,42 @@ def test_two_who_change_what_faults_map_do_not_overlap(tmp_path: Path, monkeypat
         os.close(held)  # as if we were killed
         first._lock.clear()
         with taken:
-            live_tracefs._lock()
-    os.close(live_tracefs._lock())
+            live_tracefs._lock(0.1)
+    os.close(live_tracefs._lock(60))
+
+
+def test_what_another_recording_has_set_is_not_put_back(
+    own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with --fine has the lock, and has faults map a page each, as the killed one had."""
+    around, left = tmp_path / "around", tmp_path / "instances/foliolab-live-4194305-7-around-65536"
+    around.write_text(f"{PAGE_BYTES}\n")
+    left.mkdir(parents=True)
+    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", around)
+    lock = live_tracefs._lock(0)
+    live_tracefs._clean_up_after_others(tmp_path, fine=False)
+    assert (int(around.read_text()), left.exists()) == (PAGE_BYTES, True)
+    os.close(lock)
+    live_tracefs._clean_up_after_others(tmp_path, fine=False)
+    assert (int(around.read_text()), left.exists()) == (65536, False)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_could_not_be_put_back_is_told_of(
+    kept: bool, own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    around = tmp_path / "around"
+    (tmp_path / "instances").mkdir()
+    around.write_text("65536\n")
+    monkeypatch.setattr(live_tracefs, "tracefs", lambda: tmp_path)
+    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", around)
+    monkeypatch.setattr(Instance, "_set_up", lambda self: None)
+    if kept:
+        monkeypatch.setattr(live_tracefs, "_CLEAN_UP", "echo; read -r _")
+    with Instance({}, fine=True):
+        around.write_text(f"{PAGE_BYTES}\n")
+    words = f"{around} could not be set back to 65536; the next recording tries it again.\n"
+    assert capsys.readouterr().err == (words if kept else "")
 
 
 def ignored(pid: int) -> set[int]:

@@ -94,14 +94,26 @@ def test_a_file_that_is_no_more_what_it_was(fate: str, private_disk: Path, start
     watch.look()
     seen = watch.finish()
     (file,) = seen.files
-    if fate == "emptied":
-        assert len(range(0, size, PAGE_BYTES)) >= file.size_bytes // PAGE_BYTES >= 60 * 0.8
-    else:
-        assert (file.size_bytes, file.open_in) == (size, ())
+    assert file.size_bytes == size
+    if fate != "emptied":
+        assert file.open_in == ()
         assert (file.resident_bytes is None) == (fate == "moved")
     verdict = judge(seen)
     for each in verdict.files:
         remedies(seen, verdict, each, Circumstances())
+
+
+def test_pages_that_stand_for_more_at_a_later_look_make_no_file_larger(
+    large_file: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = start(large_file)
+    watch = Watch(lambda: [program.pid], large_file.stat())
+    program.tell("scan")
+    watch.look()
+    monkeypatch.setattr(pages, "one_in", lambda pid, pieces: 4)
+    watch.look()
+    (file,) = watch.finish().files
+    assert (file.one_in, file.size_bytes) == (4, large_file.stat().st_size)
 
 
 def test_the_end_is_noticed_between_two_looks_that_are_long() -> None:

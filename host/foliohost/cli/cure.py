@@ -220,21 +220,27 @@ def _asked(what: str, read_ahead_kb: int, name: str) -> str:
 
 def _restore(arguments: argparse.Namespace) -> int:
     """Put back what a command left that was killed; all other commands of 'cure', and 'diagnose', do that as well."""
-    words = restore()
-    if arguments.json:
-        return _print_json(restored=words)
-    for sentence in words:
-        print(printable(sentence))
+    words: list[str] = []
+    try:
+        restore(words)
+    finally:
+        if arguments.json:
+            _print_json(restored=words)
+        else:
+            print(*map(printable, words), sep="\n", end="\n" if words else "")
     return 0
 
 
 def tell_restored() -> None:
     """Put back what a killed command left, and tell of it where it does not get into our output."""
+    words: list[str] = []
+    told: list[str] = []
     try:
-        for sentence in restore():
-            print(printable(f"A command was killed: {sentence}"), file=sys.stderr)
+        restore(words)
     except FolioError as error:
-        print(f"What a killed command left cannot be put back: {error}", file=sys.stderr)
+        told = [f"Of what a killed command left, this cannot be put back: {error}"]
+    for sentence in [*(f"A command was killed: {each}" for each in words), *told]:
+        print(printable(sentence), file=sys.stderr)
 
 
 def _tell_opened(given: Given) -> None:

@@ -259,7 +259,8 @@ def _command(command: list[str], seconds: float | None, as_json: bool, probe: bo
         ended = _ended(child.pid)
         if ended:
             child.wait()
-        seen = watch.finish(_children().since(before) + Tally().of(ours()) if ended else None)
+        # Orphans that the last look waits for are among those children only after it.
+        seen = watch.finish(Tally().of(ours()) + _children().since(before) if ended else None)
         folios = _folios([] if ended else ours())
     adopt_orphans(False)  # nobody looks any more
     child.wait()
