@@ -16,7 +16,8 @@ from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.openings import Opened, Openings, give_back
 from foliohost.processes import start_time
 from foliohost.state import Cure, State, WindowChange, changing
-from foliohost.windows import Descriptors, OpenFile, TooMany, all_held
+from foliohost.taken import TooMany, all_held
+from foliohost.windows import Descriptors, OpenFile
 
 _AGAIN_SECONDS = 3600
 """After which a policy gives a file its window again although nothing has changed that we see."""

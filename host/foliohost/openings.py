@@ -17,7 +17,8 @@ from foliohost.devices import find_device
 from foliohost.errors import FolioError, UsageError
 from foliohost.libc import is_btrfs
 from foliohost.processes import all_processes, mappings, same_file, start_time
-from foliohost.windows import OpenFile, held
+from foliohost.taken import held
+from foliohost.windows import OpenFile
 
 _CLASS = 0x1 | 0x2
 """FAN_CLOEXEC, FAN_NONBLOCK; notifications, which nobody waits for. The queue is bounded: we may be stopped."""

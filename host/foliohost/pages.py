@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which pages of a file a process has mapped, and which are cached.
+"""Which pages of a file a process has mapped.
 
 The kernel walks page tables for us (PAGEMAP_SCAN, since Linux 6.7), and skips what is not there. Older ones tell of
 each page, mapped or not. Where that would take long, some pages of a file stand for all.
@@ -15,18 +15,13 @@ import re
 import struct
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from foliohost.bits import count_ones, pack
-from foliohost.files import open_regular
-from foliohost.libc import mapping, residency
 from foliohost.processes import PAGE_BYTES, Mapping
 
 AROUND_PAGES = max(1, (64 << 10) // PAGE_BYTES)
 """Pages that a fault maps at most, of those cached around it, in an aligned block (fault_around_bytes)."""
-MOST_BYTES = 64 << 30
-"""Of a file whose cached pages are worth asking for: some 3 s."""
 MOST_ENTRIES = 1 << 22
 """Entries of page tables that a look at a file reads, where the kernel has no PAGEMAP_SCAN: a tenth of a second."""
 MOST_RUNS = 1 << 18
@@ -41,9 +36,6 @@ _ENTRY = 8
 _PIECE_PAGES = 1 << 16
 # Bits 63 and 61 of an entry of pagemap: present, and a page of a file and no private copy of one.
 _PRESENT = bytes((byte & 0xA0) == 0xA0 for byte in range(256))
-_RESIDENT = bytes(byte & 1 for byte in range(256))
-
-_CAP_FOWNER = 3
 
 _SCAN = 0xC0606610
 """The ioctl of <linux/fs.h>, whose structures these are."""
@@ -265,43 +257,3 @@ def _add_read(table: int, address: int, page: int, pages: int, found: PageBits) 
             found.add(page, pack(flags))
         address += len(flags)
         page += len(flags)
-
-
-def cached(path: Path, only: os.stat_result | None = None) -> int | None:
-    """The pages of a file that are in the page cache, as bits of an int; None if we may not know that (mincore), it is
-    too large, or another one than ``only``.
-
-    The kernel tells it to the file's owner, to root of the whole machine, and to whoever may write it. To others it
-    says that all is there.
-    """
-    try:
-        handle = open_regular(path)
-    except OSError:
-        return None
-    try:
-        facts = os.fstat(handle)
-        if facts.st_size > MOST_BYTES or (only and not os.path.samestat(facts, only)):
-            return None
-        if not (os.geteuid() == facts.st_uid or os.access(path, os.W_OK) or _owns_all()):
-            return None
-        return _resident(handle, facts.st_size) if facts.st_size else 0
-    finally:
-        os.close(handle)
-
-
-def _owns_all() -> bool:
-    """Whether the kernel has us do what the owner of any file may."""
-    return is_owner_of_all(*(Path("/proc/thread-self", name).read_bytes() for name in ("status", "uid_map")))
-
-
-def is_owner_of_all(status: bytes, uid_map: bytes) -> bool:
-    """The same by the texts of these files below ``/proc``: CAP_FOWNER, in a name space that has all users."""
-    found = re.search(rb"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    capable = found and int(found[1], 16) >> _CAP_FOWNER & 1
-    return bool(capable) and uid_map.split() == [b"0", b"0", b"4294967295"]
-
-
-def _resident(handle: int, size: int) -> int | None:
-    with suppress(OSError), mapping(handle, size) as address:
-        return pack(residency(address, size).translate(_RESIDENT))
-    return None

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from foliohost.errors import FolioError, UsageError
+from foliohost.fault_around import fault_around_bytes
 from foliohost.maps import Maps, memory_bytes, named, read_ahead_kb
 from foliohost.pageset import PageSet
 from foliohost.processes import PAGE_BYTES
@@ -23,7 +24,7 @@ from foliohost.spool import Spool
 from foliohost.target import LiveTarget
 from foliohost.touches import ADD, FAULT, FIELDS, MAP, USER, File, Touches, device_name
 from foliohost.trace import Measured, Trace, TraceFile
-from foliohost.tracefs import Instance, fault_around_bytes, tracefs
+from foliohost.tracefs import Instance, tracefs
 
 LIMIT_BYTES = 256 << 20
 _DRAIN_SECONDS = 0.1

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from foliohost import windows
+from foliohost import taken, windows
 from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
 from foliohost.files import locked, state_directory, write_atomic
 from foliohost.keeper import start_keeper
@@ -156,7 +156,7 @@ class State:
         left = change.files
         for wanted in dict.fromkeys(cure.read_ahead_kb for cure in change.files):
             files = (cure.open_file for cure in change.files if cure.read_ahead_kb == wanted)
-            with windows.all_held(files, told) as (handles, reached, unreached):
+            with taken.all_held(files, told) as (handles, reached, unreached):
                 faults += [fault for fault in unreached if not isinstance(fault, (Closed, UsageError))]
                 if reached:
                     now = windows.window_of(attribute)

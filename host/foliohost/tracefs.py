@@ -18,24 +18,21 @@ processor. BPF could count in the kernel, and would spare much of what the recor
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from foliohost import fault_around
 from foliohost.errors import FolioError, NotPermitted, UsageError
-from foliohost.files import state_directory
 from foliohost.groups import top_groups
 from foliohost.limits import raise_limit
 from foliohost.processes import PAGE_BYTES, runs, start_time, tasks_of
 from foliohost.ringbuffer import Event, Layout, events, layout
 
-FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
 _PLACES = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _MACHINE = "pid:[4026531836]"
 """The name space of process numbers that is not a container's (PROC_PID_INIT_INO)."""
@@ -81,14 +78,6 @@ def tracefs() -> Path:
     raise UsageError(f"There is no trace here; 'mount -t tracefs tracefs {_PLACES[0]}' may bring it.")
 
 
-def fault_around_bytes() -> int | None:
-    """How many bytes around its page a fault maps; None if this kernel does not tell."""
-    try:
-        return int(FAULT_AROUND.read_text())
-    except (OSError, ValueError):
-        return None
-
-
 class Instance:
     """Some tracepoints, recorded for some processes and what these start, while the block lasts.
 
@@ -103,13 +92,13 @@ class Instance:
         buffers_kib: int = BUFFERS_KIB,
     ) -> None:
         place = tracefs()
-        self._lock = [_lock(_LOCK_SECONDS)] if fine else []
+        self._lock = [fault_around.lock(_LOCK_SECONDS)] if fine else []
         try:
             _clean_up_after_others(place, fine)  # before what they have left is taken for the machine's own
-            around = fault_around_bytes() if fine else None
+            around = fault_around.fault_around_bytes() if fine else None
             if fine and around is None:
                 raise UsageError(
-                    f"--fine needs {FAULT_AROUND}: debugfs is locked down here, or not mounted; then"
+                    f"--fine needs {fault_around.FAULT_AROUND}: debugfs is locked down here, or not mounted; then"
                     " 'mount -t debugfs debugfs /sys/kernel/debug' may bring it."
                 )
         except BaseException:
@@ -128,7 +117,16 @@ class Instance:
 
     def __enter__(self) -> Instance:
         self._watcher = subprocess.Popen(
-            ["/bin/sh", "-c", _CLEAN_UP, "sh", str(self._path), self._around, str(FAULT_AROUND), top_groups()],
+            [
+                "/bin/sh",
+                "-c",
+                _CLEAN_UP,
+                "sh",
+                str(self._path),
+                self._around,
+                str(fault_around.FAULT_AROUND),
+                top_groups(),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -159,9 +157,10 @@ class Instance:
                     os.close(int(link.name))
         self._watcher.communicate()
         self._unlock()
-        if self._around and str(fault_around_bytes()) != self._around:
+        if self._around and str(fault_around.fault_around_bytes()) != self._around:
             print(
-                f"{FAULT_AROUND} could not be set back to {self._around}; the next recording tries it again.",
+                f"{fault_around.FAULT_AROUND} could not be set back to {self._around};"
+                " the next recording tries it again.",
                 file=sys.stderr,
             )
 
@@ -204,7 +203,7 @@ class Instance:
         for name in self._fields:
             self._write(f"events/{name}/enable", "1")
         if self._around:
-            FAULT_AROUND.write_text(str(PAGE_BYTES))
+            fault_around.FAULT_AROUND.write_text(str(PAGE_BYTES))
         self._write("tracing_on", "1")
 
     def stop(self) -> None:
@@ -255,23 +254,6 @@ def _is_there(pid: int, started: int) -> bool:
         return False
 
 
-def _lock(seconds: float) -> int:
-    """A descriptor that has the lock of whoever changes what faults map; UsageError if others keep it for so long."""
-    directory = state_directory()
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(directory / "around", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return handle
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                os.close(handle)
-                raise UsageError("Another recording with --fine is going on.") from None
-            time.sleep(0.05)
-
-
 def _clean_up_after_others(place: Path, fine: bool) -> None:
     """Remove what recordings have left that were killed together with what cleans up after them.
 
@@ -288,25 +270,15 @@ def _clean_up_after_others(place: Path, fine: bool) -> None:
         with ExitStack() as block:
             if found["around"] and not fine:
                 try:
-                    block.callback(os.close, _lock(0))
+                    block.callback(os.close, fault_around.lock(0))
                 except (UsageError, OSError):  # what faults map now may be what another recording has set
                     continue
-            if found["around"] and not _put_back(found["around"]):
+            if found["around"] and not fault_around.put_back(found["around"]):
                 if fine:
                     raise UsageError(
-                        f"{FAULT_AROUND} cannot be set to {found['around']}, which a killed recording found."
+                        f"{fault_around.FAULT_AROUND} cannot be set to {found['around']}, which a killed recording"
+                        " found."
                     )
                 continue
             with suppress(OSError):  # the one who cleans up after it may be about to
                 path.rmdir()
-
-
-def _put_back(around: str) -> bool:
-    """Have faults map as much as before a recording; False if that cannot be set now."""
-    now = fault_around_bytes()
-    try:
-        if now == PAGE_BYTES:  # else somebody has set it since
-            FAULT_AROUND.write_text(around)
-    except OSError:
-        return False
-    return now is not None

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from foliohost import pages
+from foliohost import pages, residency
 from foliohost.bits import count_ones
 from foliohost.details import Details, details
 from foliohost.devices import HostDevice, find_device, module_was_tried, windows_adapt
@@ -199,7 +199,7 @@ class Watch:
         device = find_device(os.major(found.st_dev), os.minor(found.st_dev), is_btrfs(path))
         if not device:
             return None
-        window_kb, there = device.read_ahead_kb, pages.cached(path, found)
+        window_kb, there = device.read_ahead_kb, residency.cached(path, found)
         return _Watched(path, found, device, window_kb, there, self._counted.since(self._start).read_bytes)
 
     def _update(self, file: _Watched, by_pid: dict[int, list[Mapping]]) -> None:
@@ -227,7 +227,7 @@ class Watch:
         if len(now) > len(file.fullest):
             file.fullest = now
         if file.cached is not None:
-            there = pages.cached(file.path, file.status)
+            there = residency.cached(file.path, file.status)
             if there is not None:
                 arrived = there & ~file.cached
                 file.cached_pages += count_ones(arrived)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from foliohost import pages, tracefs
+from foliohost import residency, tracefs
 from foliohost.bits import count_ones
 from foliohost.maps import Maps
 from foliohost.record import LiveRecording, record
@@ -140,7 +140,7 @@ def cure() -> dict[str, Any]:
             program.stdin.write("page 1000\n")
             program.stdin.flush()
             program.stdout.readline()
-            return count_ones(pages.cached(Path(FILE)) or 0) * 4
+            return count_ones(residency.cached(Path(FILE)) or 0) * 4
 
         def asked(*words: str) -> dict[str, Any]:
             argv = [sys.executable, "-m", "foliohost", "cure", *words, "--json"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from foliohost import windows
+from foliohost import taken
 from foliohost.cli.main import main
 from foliohost.devices import device_of
 from foliohost.errors import NoCure
@@ -153,14 +153,14 @@ def test_what_the_kernel_refuses_keeps_no_other_policy(
     text = "".join(f"[{path.name}]\nfiles = {path}\nread_ahead_kb = 64\n" for path in paths)
     (tmp_path / "x.conf").write_text(text)
     programs = [start(path) for path in paths]
-    fetch = windows.pidfd_getfd
+    fetch = taken.pidfd_getfd
 
     def refuse(pidfd: int, number: int) -> int:
         if f"Pid:\t{programs[0].pid}\n" in Path(f"/proc/self/fdinfo/{pidfd}").read_text():
             raise PermissionError
         return fetch(pidfd, number)
 
-    monkeypatch.setattr(windows, "pidfd_getfd", refuse)
+    monkeypatch.setattr(taken, "pidfd_getfd", refuse)
     assert main(["cure", "enforce", "--policies", str(tmp_path)]) == 41
     out, err = capsys.readouterr()
     assert f"{paths[1]} in process {programs[1].pid}: 64 KiB (policy 'second').\n" in out

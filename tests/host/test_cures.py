@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from foliohost import processes, windows
+from foliohost import processes, taken, windows
 from foliohost import state as kept
 from foliohost.cli.cure import tell_restored
 from foliohost.cli.main import main
@@ -339,7 +339,7 @@ def test_what_was_closed_is_forgotten_and_what_may_not_be_taken_is_not(
         def refuse(pidfd: int, number: int) -> int:
             raise PermissionError
 
-        patch.setattr(windows, "pidfd_getfd", refuse)
+        patch.setattr(taken, "pidfd_getfd", refuse)
         with pytest.raises(NotPermitted, match=f"take a descriptor of process {there.pid}"):
             restore([])
     assert json.loads(state.read_text())["change"]
@@ -361,14 +361,14 @@ def test_what_could_be_put_back_is_told_of_and_not_put_back_again(
     first, second = (start(path) for _ in range(2))
     apply(path, 64, first, second)
     left(path, state)
-    held, refused = windows.held, [second.pid]
+    held, refused = taken.held, [second.pid]
 
     def refuse(file: OpenFile, told: Descriptors | None = None) -> AbstractContextManager[list[int]]:
         if file.pid in refused:
             raise NotPermitted("No.")
         return held(file, told)
 
-    monkeypatch.setattr(windows, "held", refuse)
+    monkeypatch.setattr(taken, "held", refuse)
     assert main(["cure", "restore"]) == NotPermitted.status
     assert capsys.readouterr() == (f"{path} in process {first.pid} has 64 KiB again.\n", "foliolab-host: No.\n")
     assert [cure["pid"] for cure in json.loads(state.read_text())["change"]["files"]] == [second.pid]

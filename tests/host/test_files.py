@@ -8,7 +8,7 @@ from foliohost.engines import engine_of
 from foliohost.errors import NoProbe
 from foliohost.files import write_atomic
 from foliohost.glimpse import glimpse
-from foliohost.pages import cached
+from foliohost.residency import cached
 
 
 def test_who_owns_the_directory_cannot_have_another_file_made_readable(

@@ -22,9 +22,9 @@ import pytest
 from foliohost import windows
 from foliohost.cures import apply_to_device, apply_to_open_files, undo
 from foliohost.devices import HostDevice, device_of
+from foliohost.fault_around import fault_around_bytes
 from foliohost.processes import descendants
 from foliohost.state import applied, changing
-from foliohost.tracefs import fault_around_bytes
 from foliohost.windows import open_in, set_device
 from tests.host.command import ARGV, ENVIRONMENT, host
 from tests.host.conftest import Toucher

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from foliohost import pages
+from foliohost import pages, residency
 from foliohost.bits import _count_ones, count_ones, pack
 from foliohost.pages import PageBits
 from foliohost.processes import PAGE_BYTES, mappings, runs
@@ -169,18 +169,20 @@ def test_page_tables_of_a_process_that_has_ended_are_not_scanned(opens: bool, mo
 def test_cached(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(9 * PAGE_BYTES + 1))
-    assert pages.cached(path) == (1 << 10) - 1
+    assert residency.cached(path) == (1 << 10) - 1
     (tmp_path / "empty").touch()
-    assert pages.cached(tmp_path / "empty") == 0
-    assert pages.cached(tmp_path / "absent") is None
+    assert residency.cached(tmp_path / "empty") == 0
+    assert residency.cached(tmp_path / "absent") is None
 
 
 @pytest.mark.usefixtures("nobody")
 def test_what_is_cached_of_others_files_is_not_guessed() -> None:
-    assert pages.cached(Path("/bin/sh")) is None
+    assert residency.cached(Path("/bin/sh")) is None
 
 
-CACHED = "import sys; from pathlib import Path; from foliohost import pages; print(pages.cached(Path(sys.argv[1])))"
+CACHED = (
+    "import sys; from pathlib import Path; from foliohost import residency; print(residency.cached(Path(sys.argv[1])))"
+)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o666])
@@ -214,11 +216,11 @@ def test_a_root_that_owns_not_all_files_is_told_nothing_of_others(within: list[s
 )
 def test_who_owns_all_files(capabilities: str, users: str, all_files: bool) -> None:
     status = f"Name:\tx\rCapEff:\t{8 * 'f'}\nCapPrm:\t{16 * 'f'}\nCapEff:\t{capabilities}\n"
-    assert pages.is_owner_of_all(status.encode(), users.encode()) == all_files
+    assert residency.is_owner_of_all(status.encode(), users.encode()) == all_files
 
 
 def test_of_another_file_than_the_one_that_is_meant_nothing_is_told(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for path in (one, other):
         path.write_bytes(bytes(PAGE_BYTES))
-    assert (pages.cached(one, one.stat()), pages.cached(one, other.stat())) == (1, None)
+    assert (residency.cached(one, one.stat()), residency.cached(one, other.stat())) == (1, None)

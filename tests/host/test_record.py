@@ -16,12 +16,12 @@ import pytest
 from foliohost.cli import record as record_command
 from foliohost.cli.main import main
 from foliohost.errors import DiskFull, FolioError
+from foliohost.fault_around import FAULT_AROUND, fault_around_bytes
 from foliohost.processes import PAGE_BYTES
 from foliohost.record import record
 from foliohost.spool import Spool
 from foliohost.target import LiveTarget, Process, StartedProgram
 from foliohost.trace import read_trace
-from foliohost.tracefs import FAULT_AROUND, fault_around_bytes
 from tests.host.command import ARGV
 from tests.host.conftest import PAGES
 from tests.host.tracing import here, instances

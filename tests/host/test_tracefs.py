@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from foliohost import fault_around
 from foliohost import tracefs as live_tracefs
 from foliohost.errors import FolioError, NotPermitted, UsageError
 from foliohost.processes import PAGE_BYTES, descendants, tasks_of
@@ -251,7 +252,7 @@ def test_what_somebody_has_set_since_a_kill_stays(
     around, left = tmp_path / "around", tmp_path / "instances/foliolab-live-4194305-7-around-65536"
     around.write_text(f"{now}\n")
     left.mkdir(parents=True)
-    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", around)
+    monkeypatch.setattr(fault_around, "FAULT_AROUND", around)
     live_tracefs._clean_up_after_others(tmp_path, fine=False)
     assert int(around.read_text()) == after
     assert not left.exists()
@@ -264,7 +265,7 @@ def test_what_cannot_be_put_back_now_is_not_forgotten(
     """debugfs is not mounted any more, or locked down by now."""
     around, left = tmp_path / "around", tmp_path / "instances/foliolab-live-4194305-7-around-65536"
     left.mkdir(parents=True)
-    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", around)
+    monkeypatch.setattr(fault_around, "FAULT_AROUND", around)
 
     def clean_up() -> None:
         if fine:
@@ -293,7 +294,7 @@ def test_two_who_change_what_faults_map_do_not_overlap(tmp_path: Path, monkeypat
     monkeypatch.setenv("FOLIOLAB_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(live_tracefs, "_LOCK_SECONDS", 0.1)
     monkeypatch.setattr(live_tracefs, "tracefs", lambda: tmp_path)
-    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", tmp_path / "around")
+    monkeypatch.setattr(fault_around, "FAULT_AROUND", tmp_path / "around")
     monkeypatch.setattr(Instance, "_set_up", lambda self: None)
     (tmp_path / "instances").mkdir()
     (tmp_path / "around").write_text("65536\n")
@@ -307,8 +308,8 @@ def test_two_who_change_what_faults_map_do_not_overlap(tmp_path: Path, monkeypat
         os.close(held)  # as if we were killed
         first._lock.clear()
         with taken:
-            live_tracefs._lock(0.1)
-    os.close(live_tracefs._lock(60))
+            fault_around.lock(0.1)
+    os.close(fault_around.lock(60))
 
 
 def test_what_another_recording_has_set_is_not_put_back(
@@ -318,8 +319,8 @@ def test_what_another_recording_has_set_is_not_put_back(
     around, left = tmp_path / "around", tmp_path / "instances/foliolab-live-4194305-7-around-65536"
     around.write_text(f"{PAGE_BYTES}\n")
     left.mkdir(parents=True)
-    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", around)
-    lock = live_tracefs._lock(0)
+    monkeypatch.setattr(fault_around, "FAULT_AROUND", around)
+    lock = fault_around.lock(0)
     live_tracefs._clean_up_after_others(tmp_path, fine=False)
     assert (int(around.read_text()), left.exists()) == (PAGE_BYTES, True)
     os.close(lock)
@@ -335,7 +336,7 @@ def test_what_could_not_be_put_back_is_told_of(
     (tmp_path / "instances").mkdir()
     around.write_text("65536\n")
     monkeypatch.setattr(live_tracefs, "tracefs", lambda: tmp_path)
-    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", around)
+    monkeypatch.setattr(fault_around, "FAULT_AROUND", around)
     monkeypatch.setattr(Instance, "_set_up", lambda self: None)
     if kept:
         monkeypatch.setattr(live_tracefs, "_CLEAN_UP", "echo; read -r _")

@@ -11,11 +11,11 @@ import pytest
 
 from foliohost.devices import HostDevice, device_of
 from foliohost.errors import NoCure, UsageError
+from foliohost.taken import held
 from foliohost.windows import (
     MOST_KB,
     Descriptors,
     give_window,
-    held,
     open_anywhere,
     open_in,
     require_heeded,

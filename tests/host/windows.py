@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from foliohost import pages
+from foliohost import residency
 from foliohost.processes import PAGE_BYTES
 from tests.host.conftest import Toucher
 
@@ -13,6 +13,6 @@ PAGE_KB = PAGE_BYTES >> 10
 def read_kb(program: Toucher, path: Path) -> int:
     """What one fault of a program reads of a cold file."""
     program.tell("page 1000")
-    found = pages.cached(path)
+    found = residency.cached(path)
     assert found is not None
     return found.bit_count() * PAGE_KB

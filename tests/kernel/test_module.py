@@ -303,7 +303,18 @@ def check_prices(running: Guest, sparse: float) -> None:
     assert told(f"0{device}=256") == 0
     assert parameter(running, "request_kb_of") == f"{device}=256\n"
     assert told(f"{device}=") == 0
-    wrong = ["8:0", "=128", "8:0=0", "8:0=65537", "8:0=x", "8:0=", "8:1048576=128", "4104:0=128", ".=128", f"{'x' * 64}=128"]
+    wrong = [
+        "8:0",
+        "=128",
+        "8:0=0",
+        "8:0=65537",
+        "8:0=x",
+        "8:0=",
+        "8:1048576=128",
+        "4104:0=128",
+        ".=128",
+        f"{'x' * 64}=128",
+    ]
     assert [text for text in wrong if not told(text)] == []
     # There is room for some dozens.
     names = [f"8:{number}" for number in range(64)]

@@ -27,18 +27,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
     verb = add_command(verbs, "apply", _apply.__doc__, _apply)
     _add_choice(verb)
-    verb.add_argument(
-        "--read-ahead-kb", type=int, metavar="KIB", required=True, help="the window; 0 reads single pages"
-    )
+    text = "the window; 0 reads single pages"
+    verb.add_argument("--read-ahead-kb", type=int, metavar="KIB", required=True, help=text)
     add_json(verb)
     verb = add_command(verbs, "undo", _undo.__doc__, _undo)
     _add_choice(verb)
     add_json(verb)
     add_json(add_command(verbs, "show", _show.__doc__, _show))
     verb = add_command(verbs, "enforce", _enforce.__doc__, _enforce)
-    verb.add_argument(
-        "--policies", metavar="DIR", type=Path, default=policy.DIRECTORY, help=f"default: {policy.DIRECTORY}"
-    )
+    text = f"default: {policy.DIRECTORY}"
+    verb.add_argument("--policies", metavar="DIR", type=Path, default=policy.DIRECTORY, help=text)
     verb.add_argument("--dry-run", action="store_true", help="tell what would be set, and set nothing")
     add_json(verb)
     add_json(add_command(verbs, "restore", _restore.__doc__, _restore))

@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from foliohost import pages
+from foliohost import residency
 from foliohost.bits import count_ones
 from foliohost.called import called
 from foliohost.circumstances import circumstances
@@ -199,7 +199,7 @@ def _file(path: Path, seconds: float, as_json: bool, probe: bool | None) -> int:
         with suppress(UsageError):  # it has ended meanwhile
             names[pid] = name(pid)
     pids = list(names)
-    there = pages.cached(path)
+    there = residency.cached(path)
     facts: dict[str, Any] = {
         "path": str(path.absolute()),
         "device": device.name,
