@@ -97,16 +97,28 @@ def group_of(sample: Sample, samples: Iterable[Sample]) -> Group:
 
 def _newest(samples: list[Sample]) -> list[Sample]:
     """Those that share the newest probe and parameters, each cell's newest data, each variant's newest switches, and
-    each kernel's newest kernel. What was passed over is left out where its cell and variant were measured."""
-    newest = setting(samples[-1])
-    alike = [sample for sample in samples if setting(sample) == newest]
-    data = {Cell.of(sample.cell): sample.data for sample in alike if not sample.passed_over}
-    comparable = [sample for sample in alike if sample.passed_over or sample.data == data[Cell.of(sample.cell)]]
-    switches = {sample.variant: sample.switches for sample in comparable}
-    comparable = [sample for sample in comparable if sample.switches == switches[sample.variant]]
-    kernels = {sample.kernel.name: sample.kernel.hash for sample in comparable}
-    current = [sample for sample in comparable if sample.kernel.hash == kernels[sample.kernel.name]]
-    return without_passed_over(current)
+    each kernel's newest kernel. What was passed over is left out where its cell and variant were measured.
+
+    Only what has a result tells what is newest, unless nothing has one.
+    """
+    decided = [sample for sample in samples if not sample.passed_over and sample.outcome != LOST_HOST] or samples
+    newest = setting(decided[-1])
+    decided = [sample for sample in decided if setting(sample) == newest]
+    data = {Cell.of(sample.cell): sample.data for sample in decided}
+    decided = [sample for sample in decided if sample.data == data[Cell.of(sample.cell)]]
+    switches = {sample.variant: sample.switches for sample in decided}
+    decided = [sample for sample in decided if sample.switches == switches[sample.variant]]
+    kernels = {sample.kernel.name: sample.kernel.hash for sample in decided}
+
+    def is_current(sample: Sample) -> bool:
+        return (
+            setting(sample) == newest
+            and (sample.passed_over or sample.data == data.get(Cell.of(sample.cell), sample.data))
+            and sample.switches == switches.get(sample.variant, sample.switches)
+            and sample.kernel.hash == kernels.get(sample.kernel.name, sample.kernel.hash)
+        )
+
+    return without_passed_over(filter(is_current, samples))
 
 
 def without_passed_over(samples: Iterable[Sample]) -> list[Sample]:

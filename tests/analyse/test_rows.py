@@ -125,6 +125,19 @@ def test_a_lost_host_that_is_merged_later_hides_no_result() -> None:
     assert [item.outcome for item in group.samples] == ["ok"]
 
 
+def test_a_newer_kernel_without_any_result_hides_no_result() -> None:
+    newer: list[dict[str, Any]] = [
+        {"outcome": "not-applicable", "sentence": "There is no Go.", "boot": ""},
+        {"outcome": "lost-host", "sentence": "QEMU went away."},
+    ]
+    for other in newer:
+        (group,) = group_samples([sample(2), sample(**other, kernel="k-newer")])
+        assert [item.outcome for item in group.samples] == ["ok"], other
+        assert group.older == 1
+    (group,) = group_samples([sample(2), sample(3, kernel="k-newer")])
+    assert [item.kernel.hash for item in group.samples] == ["k-newer"]
+
+
 def test_the_newest_switches_of_each_variant_count() -> None:
     before = [sample(1, switches={"x/adaptive": 1}, repetition=number) for number in (1, 2, 3)]
     other = sample(2, variant="published", switches={"x/adaptive": 0})
