@@ -154,14 +154,12 @@ def variant_columns(view: View, heads: Mapping[str, Shown], metrics: Sequence[st
     """A column for each head, and a row for each cell and metric; cells that differ only in axes of heads share one.
 
     Without metrics it is the experiment's own. A single one is named in the corner, several beside their cells. What
-    no sample is of says so, and a cell that no column is of has no row. UsageError if cells of one column differ only
-    so.
+    no sample is of says so. UsageError if cells of one column differ only so.
     """
     chosen = [METRICS[name] for name in metrics or [view.metric]]
     titles = [" ".join(_title(metric, _unit(metric, view), view)).strip() for metric in chosen]
     across = {axis for shown in heads.values() for axis in shown.axes}
-    shown_rows = [row for row in view.rows if any(shown.has(row) for shown in heads.values())]
-    cells = list(dict.fromkeys(row.cell.without(across) for row in shown_rows))
+    cells = list(dict.fromkeys(row.cell.without(across) for row in view.rows))
     labels = titles_of(view.group.experiment, cells) if across else tuple(cell.label for cell in cells)
 
     def figures(shown: Shown) -> tuple[str, ...]:

@@ -59,10 +59,11 @@ def to_table(view: View, made_by: MadeBy = nobody) -> str:
 def variants_to_table(
     view: View, heads: Mapping[str, Shown], metrics: Sequence[str] = (), made_by: MadeBy = nobody
 ) -> str:
-    """For a document: ``variant_columns``, and the same about what these show."""
-    columns = variant_columns(view, heads, metrics)
+    """For a document: ``variant_columns`` of the rows that these show, and the same about those."""
     rows = tuple(row for row in view.rows if any(shown.has(row) for shown in heads.values()))
-    return "\n".join([*_table(columns), "", _about(replace(view, rows=rows), made_by, metrics)]) + "\n"
+    shown_view = replace(view, rows=rows)
+    columns = variant_columns(shown_view, heads, metrics)
+    return "\n".join([*_table(columns), "", _about(shown_view, made_by, metrics)]) + "\n"
 
 
 def prices_to_table(view: View, which: str, made_by: MadeBy = nobody) -> str:

@@ -43,11 +43,15 @@ def device_of(path: Path) -> HostDevice:
     """
     if not path.is_file():
         raise UsageError(f"There is no file {path}.")
-    number = path.stat().st_dev
-    found = find_device(os.major(number), os.minor(number), is_btrfs(path))
+    found = device_under(path, path.stat())
     if not found:
         raise NoCure(f"The file system that holds {path} has no read_ahead_kb.")
     return found
+
+
+def device_under(path: Path, status: os.stat_result) -> HostDevice | None:
+    """The same of a file or directory whose status is known; None if nothing reads ahead there."""
+    return find_device(os.major(status.st_dev), os.minor(status.st_dev), is_btrfs(path))
 
 
 def find_device(

@@ -8,7 +8,6 @@ directory, ``**`` does not. Of several policies that name a file the first count
 from __future__ import annotations
 
 import configparser
-import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,9 +15,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from foliohost.devices import HostDevice, find_device
+from foliohost.devices import HostDevice, device_under
 from foliohost.errors import FolioError, UsageError
-from foliohost.libc import is_btrfs
 from foliohost.processes import all_processes, start_time
 from foliohost.windows import OpenFile, require_window
 
@@ -136,5 +134,5 @@ def _of_process(pid: int, policies: Sequence[Policy]) -> Iterator[Named]:
                 status = link.stat() if policy else None
                 if not policy or not status or not stat.S_ISREG(status.st_mode):
                     continue
-                if device := find_device(os.major(status.st_dev), os.minor(status.st_dev), is_btrfs(link)):
+                if device := device_under(link, status):
                     yield Named(policy, OpenFile(path, pid, started, status.st_dev, status.st_ino), device)

@@ -20,9 +20,8 @@ from pathlib import Path
 from statistics import median
 
 from foliohost.costs import Cost, cost
-from foliohost.devices import HostDevice, find_device
+from foliohost.devices import HostDevice, device_under
 from foliohost.errors import FolioError, NoProbe, UsageError
-from foliohost.libc import is_btrfs
 from foliohost.places import BLOCK_BYTES, Places, places_of
 from foliohost.processes import PAGE_BYTES, counters
 
@@ -115,8 +114,7 @@ def measure(path: Path, seconds: float, seed: int) -> Probe:
 def _device(path: Path) -> HostDevice:
     if not (path.is_file() or path.is_dir()):
         raise UsageError(f"{path} is neither a file nor a directory." if path.exists() else f"There is no {path}.")
-    number = path.stat().st_dev
-    found = find_device(os.major(number), os.minor(number), is_btrfs(path))
+    found = device_under(path, path.stat())
     if not found:
         raise NoProbe(f"There is no disk under {path}: its file system is in memory, or has no readahead.")
     return found

@@ -13,11 +13,10 @@ from pathlib import Path
 from foliohost import pages, residency
 from foliohost.bits import count_ones
 from foliohost.details import Details, details
-from foliohost.devices import HostDevice, find_device, module_was_tried, windows_adapt
+from foliohost.devices import HostDevice, device_under, module_was_tried, windows_adapt
 from foliohost.engines import engine_of
 from foliohost.errors import NotPermitted, UsageError
 from foliohost.faults import FaultTrace, FileFaults, faults_of, reading_seconds
-from foliohost.libc import is_btrfs
 from foliohost.observation import FileSeen, Observation
 from foliohost.pages import PageBits
 from foliohost.processes import PAGE_BYTES, Counters, Mapping, Tally, mappings, open_files, runs, seen_by
@@ -196,7 +195,7 @@ class Watch:
         found = path.stat()
         if found.st_ino != mapping.inode or (self._only and not os.path.samestat(found, self._only)):
             return None
-        device = find_device(os.major(found.st_dev), os.minor(found.st_dev), is_btrfs(path))
+        device = device_under(path, found)
         if not device:
             return None
         window_kb, there = device.read_ahead_kb, residency.cached(path, found)

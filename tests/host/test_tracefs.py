@@ -353,13 +353,18 @@ def ignored(pid: int) -> set[int]:
     return {number for number in signal.valid_signals() if bits >> number - 1 & 1}
 
 
+def cleaning_up(instance: Path, around: Path) -> "subprocess.Popen[bytes]":
+    """The shell that waits for the end of a recording, which found 65,536 bytes."""
+    argv = ["/bin/sh", "-c", live_tracefs._CLEAN_UP, "sh", str(instance), "65536", str(around), ""]
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
 def test_who_cleans_up_outlasts_what_asks_a_whole_service_to_end(tmp_path: Path) -> None:
     """systemd sends that to all of a control group."""
     instance, around = tmp_path / "instance", tmp_path / "around"
     instance.mkdir()
     around.write_text("4096\n")
-    argv = ["/bin/sh", "-c", live_tracefs._CLEAN_UP, "sh", str(instance), "65536", str(around), ""]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as watcher:
+    with cleaning_up(instance, around) as watcher:
         asked = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
         assert wait_until(lambda: asked <= ignored(watcher.pid), 5)
         for number in asked:
@@ -372,8 +377,7 @@ def test_who_cleans_up_keeps_what_has_the_old_value_until_that_is_written(tmp_pa
     instance, around = tmp_path / "instance", tmp_path / "around"
     instance.mkdir()
     around.symlink_to("/dev/full")
-    argv = ["/bin/sh", "-c", live_tracefs._CLEAN_UP, "sh", str(instance), "65536", str(around), ""]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as watcher:
+    with cleaning_up(instance, around) as watcher:
         assert watcher.stdin
         watcher.stdin.close()
         time.sleep(0.5)
