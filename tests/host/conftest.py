@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foliohost.devices import device_of, find_device
+from foliohost.devices import device_of, device_under
 from foliohost.windows import set_device
 from tests.host import toucher
 
@@ -20,8 +20,7 @@ PAGES = 2048
 def large_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file on a disk, of 32 windows of that."""
     path = tmp_path_factory.mktemp("live") / "file"
-    number = path.parent.stat().st_dev
-    device = find_device(os.major(number), os.minor(number))
+    device = device_under(path.parent, path.parent.stat())
     # Others than block devices may neither read past the page cache nor count what is read.
     if not device or device.rotational is None or not 0 < device.read_ahead_kb <= 8192:
         pytest.skip("temporary files here are on no disk with a window of up to 8 MiB")
