@@ -33,7 +33,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", metavar="FILE", action="append", default=[], type=Path, help=text)
     text = f"only these (default: all with a name): {help_text()}"
     parser.add_argument("--device", metavar="NAME,...", action="append", help=text)
-    parser.add_argument("--all", action="store_true", help="list every cell where adaptive costs much, not how many")
     text = "print the means, or the --ablation, in Markdown for a document; with --json the means; of all cells"
     parser.add_argument("--table", action="store_true", help=text)
     add_json(parser, '{"rows": [...]} or {"mechanisms": [...]}')
@@ -49,8 +48,8 @@ def handle(arguments: argparse.Namespace) -> int:
     suite = load_suite()
     cases = _cases(suite, arguments.pattern, arguments.trace)
     devices = _devices(arguments.device)
-    if arguments.ablation and (arguments.check or arguments.all):
-        raise UsageError("--ablation has neither bounds nor cells to list: it goes with neither --check nor --all.")
+    if arguments.ablation and arguments.check:
+        raise UsageError("--ablation has no bounds: it does not go with --check.")
     if arguments.check and (arguments.pattern or arguments.trace or arguments.device):
         raise UsageError("--check is about the whole suite: it goes with none of --pattern, --trace and --device.")
     if arguments.table and (arguments.pattern or arguments.device):
@@ -64,7 +63,7 @@ def handle(arguments: argparse.Namespace) -> int:
     elif arguments.table:
         print(regret_to_table(suite, rows), end="")
     else:
-        print_regret(terminal(), rows, everything=arguments.all)
+        print_regret(terminal(), rows)
     if arguments.check:
         check_all(verdicts(suite, rows))
     return 0

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from foliolab.grouped import grouped
 from foliolab.report.columns import Column
-from foliolab.report.terminal import print_table, print_title
+from foliolab.report.section import Section
+from foliolab.report.terminal import print_section, print_table, print_title
 from foliolab.simulate.ablation import JUDGED, Ablation
 from foliolab.simulate.rows import GOOD_OFF, HIGH_REGRET, WORSE_THAN_OFF, RegretRow
 from foliolab.simulate.suite import COMPARED, FAMILIES, PATTERNS, REPORTS, TRACES
@@ -20,8 +21,8 @@ _COMPARED = dict(zip(COMPARED, ((2, 3), (5, 6), (0, 1)), strict=True))
 room is short."""
 
 
-def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: bool) -> None:
-    """Print the figures of each variant and pattern, and in which cells ``adaptive`` costs much: all, or how many.
+def print_regret(console: Console, rows: Sequence[RegretRow]) -> None:
+    """Print the figures of each variant and pattern, and in how many cells of which ``adaptive`` costs much.
 
     Each group of rows has tables of its own.
     """
@@ -31,52 +32,48 @@ def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: boo
         (TRACES, "trace", " in traces"),
         (REPORTS, "report", " in reports"),
     ):
-        found = [row for row in rows if row.group == group]
-        if found:
-            _print_rows(console, what, where, found, everything)
+        if found := [row for row in rows if row.group == group]:
+            for section in _sections(what, where, found):
+                print_section(console, section)
+            _print_counts(console, where, ours(found))
 
 
-def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRow], everything: bool) -> None:
-    adaptive = ours(rows)
+def _sections(what: str, where: str, rows: Sequence[RegretRow]) -> Iterator[Section]:
     remark = (
         "Price in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean. "
         "Time in multiples of the fastest: mean."
     )
-    print_title(console, f"Regret by variant{where}, {len(adaptive)} cells", remark)
-    _print_variants(console, rows)
-    console.print()
-    for title, found in device_tables(rows):
-        print_title(console, f"Regret by device{where}, {title}", "Geometric means of time and of price.")
-        print_table(console, found)
-        console.print()
+    styles = ["bold" if variant == "adaptive" else "" for variant in by_way(rows)]
+    yield Section(f"Regret by variant{where}, {len(ours(rows))} cells", _variants(rows), remark, styles)
+    for title, columns in device_tables(rows):
+        yield Section(f"Regret by device{where}, {title}", columns, "Geometric means of time and of price.")
+    patterns = list(grouped(rows, lambda row: row.pattern).values())
+    patterns.sort(key=lambda members: -_worst(members).regret)
     remark = "* is judged only. In its cell adaptive is worst: file in multiples of memory, read_ahead_kb, device."
-    print_title(console, f"Regret by {what}", remark)
-    _print_patterns(console, what, rows)
-    console.print()
-    over = [row for row in adaptive if row.over]
-    lost = [row for row in adaptive if row.lost]
+    styles = ["red" if _worst(members).over else "" for members in patterns]
+    yield Section(f"Regret by {what}", _patterns(what, patterns), remark, styles)
+
+
+def _print_counts(console: Console, where: str, adaptive: Sequence[RegretRow]) -> None:
     margin = f"{WORSE_THAN_OFF - 1:.0%}"
     for title, cells in (
-        (f"adaptive over {HIGH_REGRET:g}{where}", over),
-        (f"off up to {GOOD_OFF:g} and adaptive more than {margin} above it{where}", lost),
+        (f"adaptive over {HIGH_REGRET:g}", [row for row in adaptive if row.over]),
+        (f"off up to {GOOD_OFF:g} and adaptive more than {margin} above it", [row for row in adaptive if row.lost]),
     ):
-        print_title(console, f"{title}: {len(cells)} cells", style="bold red" if cells else "bold green")
-        if cells and everything:
-            _print_cells(console, what, cells)
-        elif cells:
-            counted = Counter(row.pattern for row in cells).most_common()
-            console.print(Text("\n".join(f"{number:>5}  {pattern}" for pattern, number in counted)))
+        print_title(console, f"{title}{where}: {len(cells)} cells", style="bold red" if cells else "bold green")
+        for pattern, number in Counter(row.pattern for row in cells).most_common():
+            console.print(Text(f"{number:>5}  {pattern}"))
         console.print()
 
 
-def _print_variants(console: Console, rows: Sequence[RegretRow]) -> None:
+def _variants(rows: Sequence[RegretRow]) -> list[Column]:
     variants = list(by_way(rows))
     columns = [Column(("", "variant"), tuple(variants), 0, left=True)]
     for title, judged_only in (("all", False), ("judged", True)):
         prices, times = (by_way(rows, multiple, judged_only=judged_only) for multiple in (PRICE, TIME))
         columns += _figures(title, [prices.get(variant) for variant in variants], 0)
         columns.append(_mean(("", "time"), [times.get(variant) for variant in variants], 1))
-    print_table(console, columns, ["bold" if variant == "adaptive" else "" for variant in variants])
+    return columns
 
 
 def device_tables(
@@ -98,10 +95,8 @@ def device_tables(
             yield title, columns
 
 
-def _print_patterns(console: Console, what: str, rows: Sequence[RegretRow]) -> None:
-    """Those first where ``adaptive`` is worst."""
-    patterns = list(grouped(rows, lambda row: row.pattern).values())
-    patterns.sort(key=lambda members: -_worst(members).regret)
+def _patterns(what: str, patterns: Sequence[Sequence[RegretRow]]) -> list[Column]:
+    """A row for each pattern, and in which of its cells ``adaptive`` is worst."""
     worst = list(map(_worst, patterns))
     prices, times = ([by_way(members, multiple) for members in patterns] for multiple in (PRICE, TIME))
     names = tuple(f"{row.pattern} *" if row.judged_only else row.pattern for row in worst)
@@ -112,47 +107,28 @@ def _print_patterns(console: Console, what: str, rows: Sequence[RegretRow]) -> N
     for variant, (rank, rank_of_time) in _COMPARED.items():
         columns += _figures(variant, [each[variant] for each in prices], rank)
         columns.append(_mean(("", "time"), [each[variant] for each in times], rank_of_time))
-    print_table(console, columns + _places(worst), ["red" if row.over else "" for row in worst])
+    places = tuple(f"x{row.memory:g} {row.read_ahead_kb} {row.device}" for row in worst)
+    return [
+        *columns,
+        Column(("best KiB", "there"), tuple(str(row.oracle_window_kb) for row in worst), 4),
+        Column(("", "cell"), places, 0, left=True),
+    ]
 
 
 def _worst(rows: Sequence[RegretRow]) -> RegretRow:
     return max(ours(rows), key=lambda row: row.regret)
 
 
-def _print_cells(console: Console, what: str, rows: Sequence[RegretRow]) -> None:
-    found = sorted(rows, key=lambda row: -row.regret)
-    columns = [
-        Column(("", what), tuple(row.pattern for row in found), 0, left=True),
-        Column(("", "off"), tuple(_regret(row.off_regret) for row in found), 0),
-        Column(("", "adaptive"), tuple(_regret(row.regret) for row in found), 0),
-        *_places(found),
-    ]
-    print_table(console, columns)
-
-
 def _figures(title: str, spreads: Sequence[Regrets | None], rank: int) -> list[Column]:
     """The worst regret, and the mean unless the table gets too wide."""
     return [
-        Column((title, "worst"), tuple(_regret(spread.worst) if spread else "-" for spread in spreads), 0),
+        Column((title, "worst"), tuple(f"{spread.worst:.2f}" if spread else "-" for spread in spreads), 0),
         _mean(("", "mean"), spreads, rank),
     ]
 
 
 def _mean(title: tuple[str, str], spreads: Sequence[Regrets | None], rank: int) -> Column:
     return Column(title, tuple(f"{spread.mean:.3f}" if spread else "-" for spread in spreads), rank)
-
-
-def _places(rows: Sequence[RegretRow]) -> list[Column]:
-    """Where cells of a pattern are, and the best window there."""
-    places = tuple(f"x{row.memory:g} {row.read_ahead_kb} {row.device}" for row in rows)
-    return [
-        Column(("best KiB", "there"), tuple(str(row.oracle_window_kb) for row in rows), 4),
-        Column(("", "cell"), places, 0, left=True),
-    ]
-
-
-def _regret(regret: float) -> str:
-    return f"{regret:.2f}"
 
 
 def print_ablations(console: Console, found: Sequence[Ablation]) -> None:

@@ -124,7 +124,7 @@ def test_bounds_are_those_of_the_whole_suite(argv: list[str], own: Path) -> None
 
 def test_ablation_has_no_bounds() -> None:
     done = lab("simulate", "--check", "--ablation")
-    words = "--ablation has neither bounds nor cells to list: it goes with neither --check nor --all."
+    words = "--ablation has no bounds: it does not go with --check."
     assert (done.returncode, sentence(done)) == (2, words)
 
 

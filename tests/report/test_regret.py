@@ -13,8 +13,8 @@ from tests.printed import printed
 from tests.simulate.small import SMALL, row
 
 
-def terminal(rows: Sequence[RegretRow], width: int = 120, *, everything: bool = False) -> list[str]:
-    return printed(lambda console: print_regret(console, rows, everything=everything), width)
+def terminal(rows: Sequence[RegretRow], width: int = 120) -> list[str]:
+    return printed(lambda console: print_regret(console, rows), width)
 
 
 def three(
@@ -62,15 +62,6 @@ def test_cells_that_miss_a_bound_are_counted() -> None:
     assert lines[over + 1 : over + 3] == ["    2  bad", ""]
     lost = lines.index("off up to 1.1 and adaptive more than 5% above it: 3 cells")
     assert lines[lost + 1 : lost + 4] == ["    2  bad", "    1  lost", ""]
-
-
-def test_or_listed() -> None:
-    lines = terminal(ROWS, everything=True)
-    over = lines.index("adaptive over 1.5: 2 cells")
-    assert [found.split() for found in lines[over + 4 : over + 6]] == [
-        ["bad", "1.00", "1.75", "32", "x0.5", "128", "slow"],
-        ["bad", "1.00", "1.60", "32", "x0.5", "128", "fast"],
-    ]
 
 
 def test_nothing_is_missed_and_nothing_judged() -> None:

@@ -76,7 +76,7 @@ def test_no_figure_is_cut(table: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_regret_is_cut(width: int) -> None:
-    text = "\n".join(printed(lambda console: simulate.print_regret(console, ROWS, everything=True), width))
+    text = "\n".join(printed(lambda console: simulate.print_regret(console, ROWS), width))
     assert "…" not in text
     assert all(figure in text.split() for figure in ("50.00", "1.75", "1.25", "1.10", "1.250", "128"))
 
