@@ -2,7 +2,8 @@
 """How the tests of a suite end on kernels, as Markdown and on the terminal."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from rich.text import Text
 
@@ -11,7 +12,7 @@ from foliolab.report.columns import Column
 from foliolab.report.markdown import markdown_row
 from foliolab.report.terminal import print_table, print_title, terminal
 from foliolab.suites.ktap import End
-from foliolab.suites.result import EXIT_STATUS, Result, Results, regressions
+from foliolab.suites.result import EXIT_STATUS, Results, regressions
 
 
 def _counts(verdicts: Iterable[End]) -> str:
@@ -49,20 +50,10 @@ def _not_passed(results: Results) -> list[str]:
     return lines
 
 
-def _told(results: Results, words: Callable[[Result], str]) -> list[str]:
-    """A line for each result of which there are words."""
+def _told(results: Results, what: Literal["accident", "remark"]) -> list[str]:
+    """A line for each result that has one of these."""
     each = ((command, *pair) for command, found in results.items() for pair in found.items())
-    return [f"{command} ({kernel}): {told}" for command, kernel, result in each if (told := words(result))]
-
-
-def _accidents(results: Results) -> list[str]:
-    """A line for each guest that crashed or hung or whose kernel complained."""
-    return _told(results, lambda result: result.accident)
-
-
-def _remarks(results: Results) -> list[str]:
-    """A line for each test during which a guest had too little time."""
-    return _told(results, lambda result: result.remark)
+    return [f"{command} ({kernel}): {told}" for command, kernel, result in each if (told := getattr(result, what))]
 
 
 def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: Mapping[str, str] | None = None) -> str:
@@ -87,9 +78,9 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
         ending = "WORSE" if any(map(regressions, members)) else "ok" if len(ends) > 1 else "not compared"
         lines.append(markdown_row((name, " → ".join(ends) if len(set(ends)) > 1 else ends[0], ending)))
     lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]
-    if accidents := _accidents(results):
+    if accidents := _told(results, "accident"):
         lines += ["", "Crashes, hangs and complaints of kernels:", "", *(f"- {line}" for line in accidents)]
-    if remarks := _remarks(results):
+    if remarks := _told(results, "remark"):
         lines += ["", "Too slow by emulation, which is no failure:", "", *(f"- {line}" for line in remarks)]
     if left_out:
         lines += ["", "Left out:", "", *(f"- {names}: {reason}" for names, reason in left_out.items())]
@@ -101,7 +92,7 @@ def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> 
     console = terminal()
     print_title(console, title)
     print_table(console, columns(results), ["red" if regressions(test) else "" for test in results.values()])
-    for line in (*_not_passed(results), *_accidents(results), *_remarks(results)):
+    for line in (*_not_passed(results), *_told(results, "accident"), *_told(results, "remark")):
         console.print(Text(line))
     for found in results.values():
         worse = list(found.values())[1:] if regressions(found) else []
