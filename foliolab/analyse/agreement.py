@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from foliolab.analyse.rows import Group, by_repetition, in_order
-from foliolab.campaign.sample import MODEL, Sample
+from foliolab.campaign.sample import MODEL
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 from foliolab.grouped import grouped
-
-_Place = tuple[Cell, str]
 
 
 @dataclass(frozen=True)
@@ -86,19 +84,14 @@ def _place(group: Group) -> tuple[object, ...]:
 
 
 def _figures(model: Group, kernel: Group, experiment: Experiment) -> Iterator[AgreementFigure]:
-    by_model, by_kernel = _measured(model), _measured(kernel)
-    both = dict.fromkeys(place for place in by_kernel if place in by_model)
+    by_model, by_kernel = model.places, kernel.places
+    both = [place for place in by_kernel if place in by_model]
     for cell, name in in_order(both, experiment.scales.get(model.scale)):
-        found = by_model[cell, name], by_kernel[cell, name]
+        # The repetition is the seed.
+        found = [by_repetition(places[cell, name]) for places in (by_model, by_kernel)]
         repetitions = sorted(found[0].keys() & found[1].keys())
         sides = [[side[number].metrics for number in repetitions] for side in found]
         for metric, tolerance in experiment.agreement.items():
             if repetitions and all(metric in metrics for side in sides for metrics in side):
                 ours, theirs = (median(metrics[metric] for metrics in side) for side in sides)
                 yield AgreementFigure(cell, name, len(repetitions), metric, ours, theirs, tolerance)
-
-
-def _measured(group: Group) -> dict[_Place, dict[int, Sample]]:
-    """What was measured, by cell and variant and then by repetition, which is the seed."""
-    measured = {place: by_repetition(samples) for place, samples in group.places.items()}
-    return {place: samples for place, samples in measured.items() if samples}

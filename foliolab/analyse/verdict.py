@@ -72,7 +72,11 @@ def _judge(
     variant: str,
     metric: str,
 ) -> Verdict:
-    figures = [(cell, variant, metric), *_bases(floor, expectation, cell, variant, metric)]
+    figures = [(cell, variant, metric)]
+    if expectation.relative_to == FLOOR:
+        figures.append((cell, variant, str(floor)))
+    elif expectation.relative_to and expectation.relative_to != PUBLISHED_FIGURE:
+        figures.append((cell.where(expectation.where), expectation.relative_to, metric))
     problem = next(filter(None, (_problem(found, figure, cell) for figure in figures)), None)
     value, (status, reason) = None, problem or (Status.FAILS, "")
     if not problem:
@@ -94,17 +98,6 @@ def _judge(
         status=status,
         reason=reason,
     )
-
-
-def _bases(
-    floor: str | None, expectation: Expectation, cell: Cell, variant: str, metric: str
-) -> list[tuple[Cell, str, str]]:
-    """The cell, variant and metric by which the figure is divided, if it is by one that was measured."""
-    if expectation.relative_to is None or expectation.relative_to == PUBLISHED_FIGURE:
-        return []
-    if expectation.relative_to == FLOOR:
-        return [(cell, variant, str(floor))]
-    return [(cell.where(expectation.where), expectation.relative_to, metric)]
 
 
 def _problem(
