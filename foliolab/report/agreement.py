@@ -10,10 +10,6 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.report.columns import UNITS, Column, first_of_each, off_by, with_unit
 
 
-def title(comparison: Agreement) -> str:
-    return f"Model against kernel: {comparison.kernel.title}"
-
-
 def agreement_columns(comparison: Agreement) -> list[Column]:
     """Cell, variant, three columns for each metric, and the repetitions that both have."""
     places = [next(iter(row.values())) for row in comparison.rows]

@@ -28,10 +28,6 @@ def rate(number: float) -> str:
     return f"{number:,.2f}" if number >= 0.1 or not number else f"{number:.2g}"
 
 
-def percent(share: float) -> str:
-    return f"{share * 100:.1f}"
-
-
 def seconds(duration: float) -> str:
     return f"{duration:.3f}"
 
@@ -49,7 +45,7 @@ UNITS: Mapping[Kind, Unit] = {
     Kind.COUNT: Unit("", count),
     Kind.RATE: Unit("", rate),
     Kind.MILLIONS: Unit("", lambda number: f"{number / 1e6:,.1f}"),
-    Kind.SHARE: Unit("%", percent),
+    Kind.SHARE: Unit("%", lambda share: f"{share * 100:.1f}"),
     Kind.SECONDS: Unit("seconds", seconds),
     Kind.SPEED: Unit("MiB/s", mib),
 }

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap
-from foliolab.analyse.losses import Matrix, Pair, VariantSummary, by_chance, by_variant, make_pairs
+from foliolab.analyse.losses import Matrix, Pair, VariantSummary, by_chance, by_variant
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
@@ -20,11 +20,6 @@ def title(matrix: Matrix) -> str:
     part = matrix.parts[0]  # the others are of the same scale and machine
     machine = f"{part.arch} with {part.page_size // 1024} KiB pages"
     return f"Workloads against {matrix.baseline}, scale {part.scale}, {machine}"
-
-
-def make_rows(matrix: Matrix, *, everything: bool) -> list[Pair]:
-    """Every figure, or the one that decides for each workload and variant, and what that gains most."""
-    return [Pair(each, None) for each in matrix.differences] if everything else make_pairs(matrix)
 
 
 def loss_columns(matrix: Matrix, rows: Sequence[Pair]) -> list[Column]:

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from foliolab.analyse.losses import Matrix
+from foliolab.analyse.losses import Matrix, make_pairs
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.report import losses
@@ -97,8 +97,7 @@ def matrix_to_table(matrix: Matrix, made_by: MadeBy = nobody) -> str:
     """
     if not matrix.differences:
         raise NoResult(losses.conclusion(matrix))
-    rows = losses.make_rows(matrix, everything=False)
-    columns = [column for column in losses.loss_columns(matrix, rows) if column.title != ("", "n")]
+    columns = [each for each in losses.loss_columns(matrix, make_pairs(matrix)) if each.title != ("", "n")]
     gaps = [line for _, line in losses.gap_lines(matrix)]
     remarks = [*losses.legend(matrix), *losses.origins(matrix, made_by), losses.again_line(matrix), *gaps]
     return "\n".join([*_table(columns), "", *remarks]) + "\n"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from foliolab.analyse.agreement import Agreement
 from foliolab.analyse.differences import Change
-from foliolab.analyse.losses import Matrix, by_variant
+from foliolab.analyse.losses import Matrix, Pair, by_variant, make_pairs
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
 from foliolab.campaign.sample import NOT_APPLICABLE
@@ -61,7 +61,7 @@ def of_agreement(comparison: Agreement) -> Section:
     """The model beside a kernel, with what is too far apart in red."""
     status = Status.FAILS if comparison.beyond else Status.HOLDS
     return Section(
-        agreement.title(comparison),
+        f"Model against kernel: {comparison.kernel.title}",
         agreement.agreement_columns(comparison),
         styles=["" if all(figure.within for figure in row.values()) else "red" for row in comparison.rows],
         groups=[next(iter(row.values())).cell for row in comparison.rows],
@@ -71,7 +71,7 @@ def of_agreement(comparison: Agreement) -> Section:
 
 def of_matrix(matrix: Matrix, *, everything: bool) -> Section:
     """Which workloads get worse, those first: by the metric that decides, or by each; and what it comes to."""
-    rows = losses.make_rows(matrix, everything=everything)
+    rows = [Pair(each, None) for each in matrix.differences] if everything else make_pairs(matrix)
     return Section(
         losses.title(matrix),
         losses.loss_columns(matrix, rows) if rows else (),

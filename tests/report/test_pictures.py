@@ -10,9 +10,10 @@ from matplotlib.lines import Line2D
 
 from foliohost.report.heatmap import heatmap
 from foliohost.trace import Trace, TraceFile
+from foliolab.analyse.losses import make_pairs
 from foliolab.experiment.load import find_experiment
 from foliolab.report.devices import by_device
-from foliolab.report.losses import loss_columns, make_rows
+from foliolab.report.losses import loss_columns
 from foliolab.report.pictures import losses_picture, reads_picture, regret_picture, times_picture, touches_picture
 from foliolab.report.reads import Panel, Reads, RecordedReads, Stretch
 from foliolab.report.view import make_views
@@ -123,7 +124,7 @@ def test_a_loss_that_too_few_boots_show_is_hollow_as_tables_have_it_in_parenthes
         metrics=["major_faults"],
         repeats=False,
     )
-    assert "(+50.0 %)" in {*loss_columns(few, make_rows(few, everything=False))[5].cells}
+    assert "(+50.0 %)" in {*loss_columns(few, make_pairs(few))[5].cells}
     *_, mark = losses_picture(few, "workloads").figure.axes[0].lines
     assert mark.get_fillstyle() == "none"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from foliohost.terminal import fitting
+from foliolab.analyse.losses import Pair, make_pairs
 from foliolab.campaign.measure import Request, measure
 from foliolab.report import agreement, losses, simulate, suites
 from foliolab.report.columns import Column, make_columns
@@ -62,8 +63,8 @@ TABLES: dict[str, Callable[[], Sequence[Column]]] = {
     "view": lambda: make_columns(view()),
     "metric of its own": lambda: make_columns(text_view()),
     "agreement": lambda: agreement.agreement_columns(one(110)),
-    "losses": lambda: losses.loss_columns(compared(), losses.make_rows(compared(), everything=False)),
-    "all losses": lambda: losses.loss_columns(compared(), losses.make_rows(compared(), everything=True)),
+    "losses": lambda: losses.loss_columns(compared(), make_pairs(compared())),
+    "all losses": lambda: losses.loss_columns(compared(), [Pair(each, None) for each in compared().differences]),
     "suites": suite_columns,
 }
 
