@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from foliolab.analyse.rows import Group, setting, without_passed_over
-from foliolab.arch import MACHINES, NATIVE, Bytes
+from foliolab.arch import MACHINES, NATIVE
 from foliolab.campaign.measure import Request, planned
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.device import load_devices
@@ -60,16 +60,9 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """What it shares with the parts whose figures may stand in one table with its own."""
         return self.experiment, self.scale, self.machine, self.device, self.backend
 
-    @property
-    def arch(self) -> str:
-        return self.machine.rpartition("-")[0]
-
-    @property
-    def page_size(self) -> Bytes:
-        return int(self.machine.rpartition("-")[2].removesuffix("k")) << 10
-
     def request(self, shard: tuple[int, int] = (1, 1)) -> Request:
         """What of an experiment is to be measured."""
+        arch, _, page_size = self.machine.rpartition("-")
         return Request(
             experiment=self.experiment,
             scale=self.scale,
@@ -78,8 +71,8 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             kernels=self.kernels,
             cells=self.cells,
             repetitions=self.n,
-            arch=self.arch,
-            page_size=self.page_size,
+            arch=arch,
+            page_size=int(page_size.removesuffix("k")) << 10,
             backend=self.backend,
             device=self.device or None,
             shard=shard,

@@ -40,7 +40,8 @@ def test_every_part_is_shown_in_a_section_that_is_there() -> None:
 
 def test_a_part_is_for_a_machine(tmp_path: Path) -> None:
     (part,) = load_plan(plan(tmp_path, GOOD))
-    assert (part.arch, part.page_size, part.n, part.quick) == ("arm64", 65536, 1, False)
+    request = part.request()
+    assert (request.arch, request.page_size, request.repetitions, part.quick) == ("arm64", 65536, 1, False)
 
 
 def test_a_part_is_asked_for_on_its_device(tmp_path: Path) -> None:
