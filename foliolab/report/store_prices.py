@@ -50,14 +50,10 @@ def kind_columns(view: View) -> list[Column]:
     """A row for each store, a column for each kind of work and window. NoResult if one was not measured."""
     prices, shown = _prices(view), _shown()
 
-    def ratios(store: str, kind: str, window: int) -> Iterator[float]:
-        for workload in shown.kinds[kind]:
-            before, after = (prices.get((store, workload, window, "none", variant)) for variant in ("off", "adaptive"))
-            if before and after:
-                yield after / before
-
     def change(store: str, kind: str, window: int) -> str:
-        found = list(ratios(store, kind, window))
+        places = [(store, workload, window, "none") for workload in shown.kinds[kind]]
+        pairs = [(prices.get((*place, "off")), prices.get((*place, "adaptive"))) for place in places]
+        found = [after / before for before, after in pairs if before and after]
         if not found:
             raise NoResult(f"No {kind} of {store} were measured with and without the adaptive window.")
         return _range(min(found), max(found))
