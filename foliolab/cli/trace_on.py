@@ -11,8 +11,8 @@ from foliohost.trace import Trace
 from foliolab.cli.options import print_rows
 from foliolab.errors import UsageError
 from foliolab.model.library import PAGE_BYTES
-from foliolab.report.on_file import print_timed
 from foliolab.report.terminal import terminal
+from foliolab.report.trace import print_timed
 from foliolab.trace.disk_file import require_on_disk, scratch_file
 from foliolab.trace.on_file import LEAST_REPETITIONS, ReadCosts, TimedReplay, bases, joined, time_replays
 from foliolab.trace.replay import replays

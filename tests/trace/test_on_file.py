@@ -18,7 +18,7 @@ from foliohost.trace import Trace, TraceFile, write_trace
 from foliolab.cli.main import main
 from foliolab.errors import NoCure
 from foliolab.model.reads import KernelRun, ReadRun
-from foliolab.report.on_file import print_timed
+from foliolab.report.trace import print_timed
 from foliolab.trace.on_file import ReadCosts, TimedReplay, _turns, apart_from, bases, joined, time_replays
 from foliolab.trace.replay import replays
 from tests.cli.command import lab
