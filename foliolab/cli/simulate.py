@@ -5,7 +5,7 @@ window that is cheapest for this very cell. The oracle stays within read_ahead_k
 for the device. The same is told of the time that the program takes, where what is read ahead goes on while the program
 does. Boots nothing.
 
-example: ./lab simulate --pattern zipf,btree --device nvme --all
+example: ./lab simulate --pattern zipf,btree --device nvme
 """
 
 import argparse

@@ -146,17 +146,12 @@ def ablation_columns(found: Sequence[Ablation]) -> list[Column]:
         Column(("", "without"), ("nothing", *(each.mechanism for each in found[1:])), 0, left=True),
         Column(("", "lines"), tuple(str(each.lines) for each in found), 0),
         *(
-            _mean_of(group, found, rank)
+            _mean(("", group), [each.spreads.get(group) for each in found], rank)
             for group, rank in ((PATTERNS, 0), (JUDGED, 3), (FAMILIES, 2), (TRACES, 0), (REPORTS, 0))
         ),
         Column(("", "who pays"), tuple(_hurt(each.hurt) for each in found), 4, left=True),
         Column(("", "which store or report"), tuple(_hurt(each.needs) for each in found), 0, left=True),
     ]
-
-
-def _mean_of(group: str, found: Sequence[Ablation], rank: int) -> Column:
-    spreads = (each.spreads.get(group) for each in found)
-    return Column(("", group), tuple(f"{of.mean:.3f}" if of else "-" for of in spreads), rank)
 
 
 def _hurt(who: Mapping[str, float]) -> str:
