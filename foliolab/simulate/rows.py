@@ -70,10 +70,6 @@ class RegretRow:
         return self.seconds / self.oracle_seconds
 
     @property
-    def off_regret(self) -> float:
-        return self.off_cost / self.oracle_cost
-
-    @property
     def over(self) -> bool:
         """Whether it costs much more than the oracle."""
         return self.regret > HIGH_REGRET
@@ -81,7 +77,7 @@ class RegretRow:
     @property
     def lost(self) -> bool:
         """Whether ``off`` reads well here, and the variant does not."""
-        return self.off_regret <= GOOD_OFF and self.cost > WORSE_THAN_OFF * self.off_cost
+        return self.off_cost / self.oracle_cost <= GOOD_OFF and self.cost > WORSE_THAN_OFF * self.off_cost
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "group": self.group, "regret": self.regret, "time_regret": self.time_regret}
