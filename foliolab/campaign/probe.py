@@ -77,12 +77,11 @@ def metrics_of(
     if counting:
         _count_instructions(metrics, result)
     if wanted not in metrics:
-        words = result.stdout.decode(errors="replace")
         printed = json.loads(result.stdout)
         if wanted in beside.not_counted or (wanted in printed and printed[wanted] is None):
             sentence = f"{result.argv[0]} cannot count {wanted} on this kernel."
-            raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence, words))
-        raise failure(Outcome(OutcomeKind.NO_RESULT, f"{result.argv[0]} printed no {wanted}.", words))
+            raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence))
+        raise failure(Outcome(OutcomeKind.NO_RESULT, f"{result.argv[0]} printed no {wanted}."))
     return metrics
 
 
@@ -105,6 +104,5 @@ def _printed(result: JobResult) -> dict[str, int | float]:
     except (ValueError, AttributeError):
         metrics = {}
     if "seconds" not in metrics:
-        sentence = f"{result.argv[0]} printed no result."
-        raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, result.stdout.decode(errors="replace")))
+        raise failure(Outcome(OutcomeKind.NO_RESULT, f"{result.argv[0]} printed no result."))
     return metrics

@@ -228,7 +228,7 @@ class QemuSession:
         serious = complaints(new, real_time=real_time)
         if serious:
             sentence = f"The guest's kernel complained: {serious[0]}"
-            raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(serious)))
+            raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence))
         self.remark = short_of_time(new, real_time=real_time)
 
     def _look(self) -> list[str]:

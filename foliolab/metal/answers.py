@@ -193,7 +193,7 @@ class BootRead:
             return ended(form, error.outcome)
         if serious := complaints(splats(self._said_during(jobs)), real_time=True):
             sentence = f"The machine's kernel complained: {serious[0]}"
-            return ended(form, Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(serious)))
+            return ended(form, Outcome(OutcomeKind.GUEST_CRASH, sentence))
         return ended(replace(form, metrics=found), Outcome(OutcomeKind.OK, ""))
 
     def _said_during(self, jobs: Mapping[int, list[str]]) -> str:

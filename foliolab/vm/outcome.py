@@ -10,10 +10,6 @@ from typing import Self
 
 from foliolab.errors import BootFailed, GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
 
-_REPORT_LINES = 300
-_CONTEXT_LINES = 5  # init, file systems and drivers give their reason just before a panic
-_LAST_LINES = 25
-
 _STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ")
 
 # The first line of each kind of report, after the time stamp. They are anchored, because boot
@@ -42,10 +38,8 @@ _PANIC = re.compile(r"^Kernel panic - not syncing: (.*)")
 # Panics that only say that the report printed before them was fatal.
 _FOLLOWS_REPORT = re.compile(r"(?:[^:]+: )?Fatal exception|(?:\w+: )?panic_on_warn set|kasan\.fault=panic")
 _NO_MEMORY = re.compile(r"Out of memory: .*panic_on_oom|System is deadlocked on memory")
-# The interrupt that a hung guest is sent, whose panic prints its stacks, or what it answers to the key
-# that asks for them.
+# The interrupt that a hung guest is sent, whose panic prints its stacks.
 _OUR_INTERRUPT = re.compile(r"NMI: Not continuing")
-_OUR_KEY = re.compile(r"sysrq: Show backtrace of all active CPUs")
 # Where time is not real, these only say that the host gave the guest too little of it; its counts are right.
 _SLOW = re.compile(r"rcu.*detected|blocked for more than|soft lockup")
 _LOCKUP = re.compile(r"NMI: Not continuing|softlockup: |hung_task: |Hard LOCKUP|RCU Stall")
@@ -78,11 +72,10 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it ended, in one sentence, with the kernel's or the program's own words where there are any."""
+    """How it ended, in one sentence."""
 
     kind: OutcomeKind
     sentence: str
-    report: str = ""
     booted: bool = True
     """Whether the guest had come up before."""
 
@@ -92,28 +85,20 @@ class _Panic:
     reason: str
     title: str
     """Of the report that it is about, which may stand above it."""
-    line: int
-    """Where that report starts."""
-
-
-def _split(console: str) -> list[str]:
-    return console.replace("\r", "").split("\n")
 
 
 def _plain(console: str) -> list[str]:
     """The lines without their time stamps."""
-    return [_STAMP.sub("", line) for line in _split(console)]
+    return [_STAMP.sub("", line) for line in console.replace("\r", "").split("\n")]
 
 
 def _find_panic(lines: list[str]) -> _Panic | None:
-    reported: tuple[str, int] | None = None
-    for number, line in enumerate(lines):
+    reported = ""
+    for line in lines:
         if _TITLE.match(line):
-            reported = (line, number)
+            reported = line
         if found := _PANIC.match(line):
-            if reported and _FOLLOWS_REPORT.match(found[1]):
-                return _Panic(found[1], *reported)
-            return _Panic(found[1], line, number)
+            return _Panic(found[1], reported if reported and _FOLLOWS_REPORT.match(found[1]) else line)
     return None
 
 
@@ -141,15 +126,6 @@ def short_of_time(titles: Iterable[str], *, real_time: bool) -> str:
     return f"The guest had too little time: {slow[0]}" if slow else ""
 
 
-def _extract(console: str, start: int) -> str:
-    """The report that starts at line ``start``, with some lines before it and all after it, within limits."""
-    return "\n".join(_split(console)[max(0, start - _CONTEXT_LINES) :][:_REPORT_LINES]).rstrip()
-
-
-def _last_lines(console: str) -> str:
-    return "\n".join([line for line in _split(console) if line.strip()][-_LAST_LINES:])
-
-
 def classify(console: str, ending: Ending, *, waited: str = "", host_words: str = "") -> Outcome:
     """Decide how a guest that stopped answering has ended.
 
@@ -157,26 +133,22 @@ def classify(console: str, ending: Ending, *, waited: str = "", host_words: str 
     within 60 s"), and ``host_words`` why QEMU was lost.
     """
     if ending is Ending.LOST:
-        return Outcome(OutcomeKind.LOST_HOST, f"QEMU went away: {host_words}.", _last_lines(console))
+        return Outcome(OutcomeKind.LOST_HOST, f"QEMU went away: {host_words}.")
     lines = _plain(console)
     panic = _find_panic(lines)
-    report = _extract(console, panic.line) if panic else _last_lines(console)
     if panic and _NO_MEMORY.match(panic.reason):
-        return Outcome(OutcomeKind.OUT_OF_MEMORY, f"The guest ran out of memory: {panic.reason}", report)
+        return Outcome(OutcomeKind.OUT_OF_MEMORY, f"The guest ran out of memory: {panic.reason}")
     if panic and not _LOCKUP.match(panic.reason):
-        return Outcome(OutcomeKind.GUEST_CRASH, f"The guest crashed: {panic.title}", report)
+        return Outcome(OutcomeKind.GUEST_CRASH, f"The guest crashed: {panic.title}")
     if ending is Ending.DEADLINE:
-        stacks = [number for number, line in enumerate(lines) if _OUR_KEY.match(line)]
-        if stacks and not panic:
-            report = _extract(console, stacks[-1])
         titles = splats(console)
         hint = f" Its console says: {titles[-1]}" if titles else ""
-        return Outcome(OutcomeKind.HANG, f"The guest did not {waited}.{hint}", report)
+        return Outcome(OutcomeKind.HANG, f"The guest did not {waited}.{hint}")
     if panic:
-        return Outcome(OutcomeKind.HANG, f"The guest hung: {panic.reason}", report)
+        return Outcome(OutcomeKind.HANG, f"The guest hung: {panic.reason}")
     if ending is Ending.RESET and not any(line.startswith("reboot: ") for line in lines):
-        return Outcome(OutcomeKind.GUEST_CRASH, "The guest reset itself without a word on its console.", report)
-    return Outcome(OutcomeKind.NO_RESULT, "The guest switched itself off without an answer.", report)
+        return Outcome(OutcomeKind.GUEST_CRASH, "The guest reset itself without a word on its console.")
+    return Outcome(OutcomeKind.NO_RESULT, "The guest switched itself off without an answer.")
 
 
 class GuestFailure(LabError):
@@ -225,15 +197,15 @@ class JobResult:
 
     @property
     def outcome(self) -> Outcome:
-        """Ok if the job exited with status 0; else out-of-memory or no-result, with its last words."""
+        """Ok if the job exited with status 0; else out-of-memory or no-result, with its last line."""
         if self.status == 0 and self.signal == 0:
             return Outcome(OutcomeKind.OK, "")
-        words = self.stderr.decode(errors="replace").strip()
         if self.signal == signal.SIGKILL and self.oom_kills:
-            return Outcome(OutcomeKind.OUT_OF_MEMORY, f"The guest had no memory left for {self.argv[0]}.", words)
+            return Outcome(OutcomeKind.OUT_OF_MEMORY, f"The guest had no memory left for {self.argv[0]}.")
         how = f"signal {self.signal}" if self.signal else f"status {self.status}"
-        reason = f": {words.splitlines()[-1]}" if words else "."
-        return Outcome(OutcomeKind.NO_RESULT, f"{self.argv[0]} ended with {how}{reason}", words)
+        words = self.stderr.decode(errors="replace").strip().splitlines()
+        reason = f": {words[-1]}" if words else "."
+        return Outcome(OutcomeKind.NO_RESULT, f"{self.argv[0]} ended with {how}{reason}")
 
     def checked(self) -> Self:
         """Itself if the outcome is ok; raises GuestFailure otherwise."""

@@ -43,6 +43,4 @@ def require_module(guest: Guest, name: str) -> None:
             rf"^\[ *[\d.]+\] (.*(?:{name}|module.* re(?:stricted|jected)).*?)\r?$", guest.console(), re.MULTILINE
         )
         reason = f": {said[-1]}" if said else "."
-        raise failure(
-            Outcome(OutcomeKind.NO_RESULT, f"The guest has not loaded the module {name}{reason}", "\n".join(said))
-        )
+        raise failure(Outcome(OutcomeKind.NO_RESULT, f"The guest has not loaded the module {name}{reason}"))
