@@ -18,7 +18,7 @@ import msgspec
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
-from foliolab.files import full_disk_named, locked, results_directory
+from foliolab.files import full_disk_named, lock_if_free, results_directory
 
 _LOCK_PATIENCE_SECONDS = 3.0
 
@@ -121,20 +121,13 @@ def open_store(file: Path) -> Iterator[Store]:
 
 @contextmanager
 def _only_writer(file: Path) -> Iterator[None]:
-    def refuse() -> None:
-        raise StoreError(f"Another run is writing to {file}; wait for its end.")
-
     # The children of a run that was just killed may hold its lock for the moment it takes them to die.
     deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
-    with ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(locked(file.with_name(f".{file.name}.lock"), on_wait=refuse))
-                break
-            except StoreError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
+    with ExitStack() as block:
+        while not lock_if_free(block, file.with_name(f".{file.name}.lock")):
+            if time.monotonic() > deadline:
+                raise StoreError(f"Another run is writing to {file}; wait for its end.")
+            time.sleep(0.1)
         yield
 
 
