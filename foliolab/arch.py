@@ -65,8 +65,6 @@ class Architecture:
     """Whether a hung guest is asked for its stacks over the serial console, because the machine has no NMI to send."""
     compiler: str
     """C compiler for kernels and guest programs, called the same on its own machines and on others."""
-    cross_headers: str
-    """Where the C library for the cross compiler has its headers."""
 
     @property
     def native(self) -> bool:
@@ -76,7 +74,7 @@ class Architecture:
     @property
     def headers(self) -> str:
         """Where the C library's headers are on this machine."""
-        return "/usr/include" if self.native else self.cross_headers
+        return "/usr/include" if self.native else f"/usr/{self.compiler.removesuffix('-gcc')}/include"
 
     def page_size(self, wanted: int | None) -> int:
         """``wanted`` bytes, or the default; UsageError if it cannot be configured."""
@@ -132,7 +130,6 @@ X86_64 = Architecture(
     ),
     hang_keys=False,
     compiler="x86_64-linux-gnu-gcc",
-    cross_headers="/usr/x86_64-linux-gnu/include",
 )
 
 ARM64 = Architecture(
@@ -165,7 +162,6 @@ ARM64 = Architecture(
     ),
     hang_keys=True,
     compiler="aarch64-linux-gnu-gcc",
-    cross_headers="/usr/aarch64-linux-gnu/include",
 )
 
 ARCHITECTURES = {arch.name: arch for arch in (X86_64, ARM64)}

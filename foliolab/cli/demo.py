@@ -5,7 +5,7 @@ import argparse
 import json
 import re
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -83,7 +83,7 @@ def record() -> RecordedReads:
     kernel = build(KernelRequest(NATIVE, PATCHED))
     bare = GuestConfig(NATIVE, kernel.image, initramfs(guest_programs(NATIVE)), accelerator)
     disk = DataDisk("ext4", _FILE_BYTES).prepare(bare)
-    config = GuestConfig(NATIVE, bare.kernel, bare.initramfs, accelerator, memory_mib=_MEMORY_MIB, disks=(disk,))
+    config = replace(bare, memory_mib=_MEMORY_MIB, disks=(disk,))
     panels = []
     with tempfile.TemporaryDirectory(prefix="foliolab-") as scratch, Guest(config, Path(scratch, "console")) as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
