@@ -10,7 +10,7 @@ from pathlib import Path
 
 from foliolab import apt, process
 from foliolab.arch import Architecture
-from foliolab.errors import BuildError, LabError, MissingTool, require_known
+from foliolab.errors import BuildError, LabError, MissingTool
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, sha256
 from foliolab.progress import working
 
@@ -48,16 +48,6 @@ _GO_FLAGS = ("-trimpath", "-mod=vendor", "-buildvcs=false")
 _GO_LINKER_FLAGS = "-s -w -buildid="
 _GO_HINT = ("vendor/go.etcd.io/bbolt/bolt_unix.go", "\terr = unix.Madvise(b, syscall.MADV_RANDOM)\n")
 """Where bbolt asks for no readahead, whether its user wants that or not."""
-
-
-def drivers(arch: Architecture, store: str) -> dict[str, Path]:
-    """The drivers of a store as static executables for ``arch``: name -> path. Cached by all that goes in.
-
-    The one of bbolt always gives bbolt's hint, and has a second one beside it that never does. UsageError for a
-    store that is unknown; MissingTool, BuildError, or whatever stops the fetching of the engine.
-    """
-    require_known("There is no driver for a store", [store], _STORES)
-    return _STORES[store](arch)
 
 
 @dataclass(frozen=True)
@@ -139,12 +129,17 @@ def _take_out(path: Path, words: str) -> None:
     path.write_text(text.replace(words, ""))
 
 
-_STORES: dict[str, Callable[[Architecture], dict[str, Path]]] = {
+DRIVERS: dict[str, Callable[[Architecture], dict[str, Path]]] = {
     "lmdb": _lmdb,
     "mdbx": _mdbx,
-    "sqlite": _sqlite,
     "bbolt": _bbolt,
+    "sqlite": _sqlite,
 }
+"""By store, what makes its drivers as static executables: name -> path. Cached by all that goes in.
+
+The one of bbolt always gives bbolt's hint, and has a second one beside it that never does. They raise MissingTool,
+BuildError, or whatever stops the fetching of the engine.
+"""
 
 
 def _cache(name: str) -> Path:

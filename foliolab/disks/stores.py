@@ -117,7 +117,7 @@ def mounts(stores: Sequence[StoreDisk], guest: GuestConfig) -> list[list[str]]:
     return [[":mount", "tmpfs", MOUNTED, "tmpfs"], *own, *root]
 
 
-STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")
+STORES = (*engines.DRIVERS, "lucene", "git")
 
 CHECKS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("bbolt", partial(tool, "go")),
@@ -141,8 +141,6 @@ def store_disk(arch: Architecture, name: str) -> StoreDisk:
         case "lucene":
             return StoreDisk(arch, name, {}, records=_RECORDS, root=lucene.root(arch))
         case "git":
-            repository = git.repository()
-            root = lucene.root(arch)
-            return StoreDisk(arch, name, git.drivers(arch), repository, root=root)
+            return StoreDisk(arch, name, git.drivers(arch), git.repository(), root=lucene.root(arch))
         case _:
-            return StoreDisk(arch, name, engines.drivers(arch, name), records=_RECORDS)
+            return StoreDisk(arch, name, engines.DRIVERS[name](arch), records=_RECORDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE
-from foliolab.disks.engines import drivers
+from foliolab.disks.engines import DRIVERS
 from tests.disks.driver import TOOLS
 from tests.processes import wait_until
 
@@ -40,7 +40,7 @@ class Driver:
         if store in TOOLS and not shutil.which(TOOLS[store]):
             pytest.skip(f"{TOOLS[store]} is not installed")
         self.store = store
-        self._programs = drivers(NATIVE, store)
+        self._programs = DRIVERS[store](NATIVE)
 
     def argv(self, data: Path, hint: str) -> list[str]:
         name = "bbolt-no-hint" if (self.store, hint) == ("bbolt", "none") else self.store
@@ -246,11 +246,11 @@ def test_the_hint_is_given_to_the_mapping(engine: Driver, data: Path, tmp_path: 
 
 
 def test_drivers_are_static_and_cached(engine: Driver) -> None:
-    programs = drivers(NATIVE, engine.store)
+    programs = DRIVERS[engine.store](NATIVE)
     for program in programs.values():
         assert b"INTERP" not in subprocess.run(["readelf", "-lW", program], capture_output=True, check=True).stdout
     made = {name: program.stat() for name, program in programs.items()}
-    assert drivers(NATIVE, engine.store) == programs
+    assert DRIVERS[engine.store](NATIVE) == programs
     assert {name: program.stat() for name, program in programs.items()} == made
 
 

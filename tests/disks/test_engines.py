@@ -9,14 +9,9 @@ import pytest
 from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.disks import engines
-from foliolab.disks.engines import drivers
-from foliolab.errors import BuildError, LabError, MissingTool, UsageError
+from foliolab.disks.engines import DRIVERS
+from foliolab.errors import BuildError, LabError, MissingTool
 from tests.disks.driver import TOOLS
-
-
-def test_an_unknown_store_is_named() -> None:
-    with pytest.raises(UsageError, match="no driver for a store 'oracle'; known: lmdb, mdbx, sqlite, bbolt"):
-        drivers(NATIVE, "oracle")
 
 
 @pytest.fixture
@@ -34,7 +29,7 @@ def test_without_a_network_one_sentence_says_so(empty_cache: Path, store: str, t
     if not shutil.which(tool):
         pytest.skip(f"{tool} is not installed")
     with pytest.raises(LabError, match=rf"{tool} .*' failed: .+") as caught:
-        drivers(NATIVE, store)
+        DRIVERS[store](NATIVE)
     assert "\n" not in str(caught.value)
     published = [path for path in (empty_cache / "cache/stores").glob("*/*") if not path.name.startswith(".")]
     assert published == []
@@ -45,7 +40,7 @@ def test_missing_tools_are_named(empty_cache: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", "/usr/bin/no-such-directory")
     monkeypatch.setattr(process, "compiler", lambda arch: ("cc", b""))
     with pytest.raises(MissingTool, match=f"'apt-get install {package}' brings it"):
-        drivers(NATIVE, store)
+        DRIVERS[store](NATIVE)
 
 
 def test_an_old_cargo_is_named(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +50,7 @@ def test_an_old_cargo_is_named(empty_cache: Path, monkeypatch: pytest.MonkeyPatc
     old.chmod(0o755)
     monkeypatch.setenv("PATH", str(old.parent), prepend=":")
     with pytest.raises(MissingTool, match=r"cargo 1\.65\.0 cannot read the crate mdbx-sys; cargo 1\.85, .* can"):
-        drivers(NATIVE, "mdbx")
+        DRIVERS["mdbx"](NATIVE)
 
 
 @pytest.mark.parametrize("times", [0, 2])
