@@ -15,10 +15,11 @@ from foliolab.device import Device
 from foliolab.files import digest, write_atomic
 from foliolab.model.clock import Clock
 from foliolab.model.compiled import compiled
-from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, replay, simulate
+from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
 from foliolab.model.reported import play
 from foliolab.progress import working
 from foliolab.simulate.suite import PAGE_KB, AnyCase, ReportCase, Suite, TraceCase, Way, fixed, memory_pages
+from foliolab.trace.replay import simulate_trace
 
 Runs = Mapping[Machine, Counts]
 """What a case comes to on each machine, with seconds on the devices that such a machine has."""
@@ -109,8 +110,7 @@ def _simulate(missing: Sequence[_Simulation], window: str) -> None:
 def _counts(case: AnyCase, window: str, timed: tuple[Machine, Clock]) -> Counts:
     machine, clock = timed
     if isinstance(case, TraceCase):
-        trace = case.trace
-        return replay(machine, trace.page_of, trace.file_of, [file.pages for file in trace.files], window, clock)
+        return simulate_trace(machine, case.trace, window, clock)
     if isinstance(case, ReportCase):
         return play(machine, case.accesses, case.reclaimed_pages, window, clock)
     return simulate(machine, case.pattern, case.count, case.passes, case.then, window, clock)

@@ -57,6 +57,15 @@ def read_replayable(path: Path) -> Trace:
     return trace
 
 
+def simulate_trace(machine: Machine, trace: Trace, window: str = "", clock: Clock | None = None) -> Counts:
+    """Touch what the trace touches, of files of which nothing is cached yet. ModelError for a machine that cannot be.
+
+    ``window`` is the text of a header in place of the kernel's adaptive window. With ``clock`` the counts have seconds.
+    Threads may call this side by side.
+    """
+    return replay(machine, trace.page_of, trace.file_of, [file.pages for file in trace.files], window, clock)
+
+
 def replays(
     name: str,
     trace: Trace,
@@ -72,7 +81,6 @@ def replays(
     """
     request_kb = device.measured_request_kb if device else DEFAULT_REQUEST_KB
     clock = Clock((device,)) if device else None
-    sizes = [file.pages for file in trace.files]
     for variant in variants:
         for window_kb in windows_kb:
             measured = [each for each in trace.measured if (each.variant, each.read_ahead_kb) == (variant, window_kb)]
@@ -87,7 +95,7 @@ def replays(
                     first_request_pages=device.first_request_kb * 1024 // PAGE_BYTES if device else 0,
                 )
                 with_it = [each for each in measured if _memory(trace, each) == memory]
-                counts = replay(machine, trace.page_of, trace.file_of, sizes, clock=clock)
+                counts = simulate_trace(machine, trace, clock=clock)
                 predicted = Figures(counts.read_bytes, counts.requests, counts.major_faults)
                 recorded = _mean(with_it) if with_it else None
                 seconds = counts.seconds[device.name] if device else None

@@ -4,18 +4,18 @@
 from array import array
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from foliohost.trace import Trace, TraceFile, write_trace
 from foliolab.errors import BadTrace, UsageError
-from foliolab.model import library
-from foliolab.model.library import Counts
+from foliolab.model.clock import Clock
+from foliolab.model.library import Counts, Machine
 from foliolab.simulate import runs
 from foliolab.simulate.rows import make_rows
 from foliolab.simulate.runs import run
 from foliolab.simulate.suite import PATTERNS, TRACES, TraceCase, trace_cases
+from foliolab.trace.replay import simulate_trace
 from tests.simulate.small import DEVICES, SMALL
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -53,13 +53,12 @@ def test_memories_that_hold_no_two_windows_are_left_out() -> None:
 
 def test_runs_are_kept_for_what_was_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
-    replay = library.replay
 
-    def replayed(*arguments: Any) -> Counts:
-        called.append(arguments)
-        return replay(*arguments)
+    def simulate(machine: Machine, trace: Trace, window: str, clock: Clock) -> Counts:
+        called.append(trace)
+        return simulate_trace(machine, trace, window, clock)
 
-    monkeypatch.setattr(runs, "replay", replayed)
+    monkeypatch.setattr(runs, "simulate_trace", simulate)
     first = run(SMALL, [TraceCase("trace:t", stepping())], DEVICES)
     assert called
     called.clear()
