@@ -56,7 +56,7 @@ def all_held(
 ) -> Iterator[tuple[list[int], list[OpenFile], list[FolioError]]]:
     """Descriptors of ours for open files, the files that these are of, and why others of them cannot be held.
 
-    TooMany is among these reasons if they are more than we may have open; what is behind is left out.
+    TooMany is among these reasons if they are more than we may have open. Those that come after that are left out.
     """
     handles: list[int] = []
     reached: list[OpenFile] = []
