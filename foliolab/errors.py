@@ -20,7 +20,8 @@ LabError = FolioError
 
 
 class ChecksFailed(LabError):
-    """Everything was measured, and an expectation of the experiment does not hold (``--check``)."""
+    """An answer is no: --check fails, a kernel fails a test that the first passes, a compiler complains about a kernel
+    of the matrix, or doctor misses something."""
 
     status = 1
 
@@ -36,10 +37,14 @@ def require_known(
 
 
 class UnknownExperiment(LabError):
+    """No experiment has this name."""
+
     status = 10
 
 
 class UnknownVariant(LabError):
+    """No variant has this name."""
+
     status = 11
 
 
@@ -62,7 +67,7 @@ class StoreError(LabError):
 
 
 class SourceError(LabError):
-    """No kernel source, or a source that cannot be used."""
+    """A source, of a kernel or of LTP, that is absent or cannot be used."""
 
     status = 20
 
@@ -80,6 +85,8 @@ class ConfigError(LabError):
 
 
 class BuildError(LabError):
+    """A kernel, a module or a program could not be built."""
+
     status = 23
 
 
@@ -102,22 +109,32 @@ class DirtyTree(LabError):
 
 
 class MissingTool(LabError):
+    """A program that is needed is not installed."""
+
     status = 30
 
 
 class GuestCrashed(LabError):
+    """The guest crashed, or its kernel complained while a program of the user ran (exec)."""
+
     status = 31
 
 
 class GuestHung(LabError):
+    """The guest did not end in time."""
+
     status = 32
 
 
 class GuestOutOfMemory(LabError):
+    """The guest ran out of memory."""
+
     status = 33
 
 
 class NoResult(LabError):
+    """The guest ended without a result."""
+
     status = 34
 
 

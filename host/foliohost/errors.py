@@ -5,6 +5,9 @@ The lab's errors belong to the same tree. Nothing below the command line calls `
 and ``foliohost.cli.ending`` prints the sentence and exits with ``status``.
 """
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C or SIGTERM, as shells have it."""
+
 
 class FolioError(Exception):
     """Base of all expected failures; the message is a sentence for the user."""

@@ -6,7 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from foliohost.errors import INTERRUPTED
+from foliolab import errors
 from foliolab.cli.described import version
+from foliolab.errors import LabError
 from foliolab.files import REPOSITORY
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.series import bases
@@ -59,3 +62,10 @@ def test_the_manual_has_every_command() -> None:
     page = lab("--manual").stdout
     titles = {line.split()[1] for line in page.splitlines() if line.startswith(".SS ")}
     assert {"demo", "measure", "compare", "simulate", "trace", "diagnose"} <= titles
+
+
+def test_the_manual_has_every_exit_status() -> None:
+    """Of a command that ends by itself; signals that end it are the shell's to tell."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, LabError)]
+    listed = re.findall(r"^\.B (\d+)$", lab("--manual").stdout.partition(".SH EXIT STATUS")[2], re.MULTILINE)
+    assert sorted(map(int, listed)) == sorted({0, INTERRUPTED, *(kind.status for kind in kinds)})

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from foliohost.errors import FolioError
+from foliohost.errors import INTERRUPTED, FolioError
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ def statuses(kinds: Iterable[object], done: str) -> dict[int, str]:
     }
     told[0] = done
     told[FolioError.status] = "Anything else that a sentence explains."
+    told[INTERRUPTED] = "Interrupted by Ctrl-C or SIGTERM."
     return dict(sorted(told.items()))
 
 

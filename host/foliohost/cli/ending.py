@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from foliohost.errors import DiskFull, FolioError
+from foliohost.errors import INTERRUPTED, DiskFull, FolioError
 
 
 def run_command(name: str, parse: Callable[[], argparse.Namespace]) -> int:
@@ -36,7 +36,7 @@ def run_command(name: str, parse: Callable[[], argparse.Namespace]) -> int:
             print(f"Last words:\n{error.report}", file=sys.stderr)
         return complain(str(error), error.status)
     except KeyboardInterrupt:
-        return complain(getattr(arguments, "interrupted", "Interrupted."), 130)
+        return complain(getattr(arguments, "interrupted", "Interrupted."), INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has gone; Python must not try to flush it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
