@@ -21,6 +21,7 @@ from foliolab.report.columns import Shown
 from foliolab.report.devices import by_device
 from foliolab.report.markdown import (
     devices_to_table,
+    missed_to_table,
     prices_to_table,
     seconds_to_table,
     to_markdown,
@@ -65,6 +66,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by-device", action="store_true", help=text)
     text = "with --by-device: only seconds, without the adaptive window and with it"
     parser.add_argument("--seconds", action="store_true", help=text)
+    text = "with --table: the expectations of experiments that fail, and by how much"
+    parser.add_argument("--missed", action="store_true", help=text)
     text = "exit with 1 if an expectation fails or the model is too far off"
     parser.add_argument("--check", action="store_true", help=text)
 
@@ -137,6 +140,8 @@ def _require_one_form(arguments: argparse.Namespace) -> None:
         raise UsageError("--prices is about a --table of stores.")
     if arguments.by_device and (not arguments.table or arguments.prices or arguments.column):
         raise UsageError("--by-device is a --table of its own: it goes with neither --prices nor --column.")
+    if arguments.missed and (not arguments.table or arguments.prices or arguments.by_device or arguments.column):
+        raise UsageError("--missed is a --table of its own: it goes with neither --prices, --by-device nor --column.")
     if arguments.seconds and not arguments.by_device:
         raise UsageError("--seconds is about a table --by-device.")
 
@@ -182,6 +187,8 @@ def _print(
         raise NoResult("Nothing was measured that such a table could show.")
     elif not views:
         print(f"Nothing was measured yet; './lab measure {arguments.experiment or 'sparse-mmap'}' does.")
+    elif arguments.missed:
+        print(missed_to_table(views), end="")
     elif arguments.by_device:
         if arguments.seconds:
             print("\n".join(map(seconds_to_table, by_device(views))), end="")

@@ -14,7 +14,7 @@ from foliolab.report.section import Section
 from foliolab.report.simulate import ablation_columns, device_tables
 from foliolab.report.store_prices import PRICED, PRICES, shown_rows
 from foliolab.report.trace import difference_columns
-from foliolab.report.verdicts import Line
+from foliolab.report.verdicts import Line, missed_columns
 from foliolab.report.view import MadeBy, View, nobody, origin
 from foliolab.simulate.ablation import Ablation
 from foliolab.simulate.rows import RegretRow
@@ -82,6 +82,11 @@ def devices_to_table(views: Sequence[View], made_by: MadeBy = nobody) -> str:
 def seconds_to_table(views: Sequence[View]) -> str:
     """For README: only seconds on each timed disk. What is behind them stands below a table with more columns."""
     return "\n".join(_table(seconds_columns(views))) + "\n"
+
+
+def missed_to_table(views: Sequence[View]) -> str:
+    """For a document: the expectations of experiments that fail."""
+    return "\n".join(_table(missed_columns(views))) + "\n"
 
 
 def _about(view: View, made_by: MadeBy, metrics: Sequence[str] = ()) -> str:

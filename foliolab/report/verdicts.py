@@ -9,6 +9,7 @@ from foliolab.analyse.verdict import Status, Verdict
 from foliolab.errors import ChecksFailed
 from foliolab.grouped import grouped
 from foliolab.report import agreement
+from foliolab.report.columns import Column
 from foliolab.report.view import View
 
 
@@ -40,13 +41,29 @@ def explain(verdict: Verdict) -> str:
     """What was found, and what the bounds are."""
     over = f" over {verdict.relative_to}" if verdict.relative_to else ""
     place = f"{verdict.cell.label}, {verdict.variant}, {verdict.metric}{over}"
-    found = verdict.reason if verdict.value is None else f"{verdict.value:.5g}"
-    bounds = []
-    if verdict.at_least is not None:
-        bounds.append(f"at least {verdict.at_least:g}")
-    if verdict.at_most is not None:
-        bounds.append(f"at most {verdict.at_most:g}")
-    return f"{place}: {found}, expected {' and '.join(bounds)}"
+    return f"{place}: {_found(verdict)}, expected {_bounds(verdict)}"
+
+
+def _found(verdict: Verdict) -> str:
+    return verdict.reason if verdict.value is None else f"{verdict.value:.5g}"
+
+
+def _bounds(verdict: Verdict) -> str:
+    bounds = {"at least": verdict.at_least, "at most": verdict.at_most}
+    return " and ".join(f"{words} {bound:g}" for words, bound in bounds.items() if bound is not None)
+
+
+def missed_columns(views: Sequence[View]) -> list[Column]:
+    """The parts of expectations that fail: what was aimed at, where, what came, and what was to come."""
+    missed = [(view, part) for view in views for part in view.verdicts if part.status == Status.FAILS]
+    cells = {
+        "aim": [part.says for _, part in missed],
+        "where": [", ".join(filter(None, (part.cell.label, view.group.device))) for view, part in missed],
+        "metric": [f"{part.metric}{f' over {part.relative_to}' if part.relative_to else ''}" for _, part in missed],
+        "found": [_found(part) for _, part in missed],
+        "aimed at": [_bounds(part) for _, part in missed],
+    }
+    return [Column(("", title), tuple(column), 0, left=True) for title, column in cells.items()]
 
 
 def check_all(verdicts: Sequence[Verdict]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from foliolab.errors import ChecksFailed, UsageError
 from foliolab.experiment.metrics import METRICS
 from foliolab.report.columns import Shown, change, rate, scale_factor, times
-from foliolab.report.markdown import to_markdown, to_table, variants_to_table
+from foliolab.report.markdown import missed_to_table, to_markdown, to_table, variants_to_table
 from foliolab.report.section import of_view, row_style
 from foliolab.report.verdicts import check
 from foliolab.report.view import View
@@ -205,6 +205,13 @@ def test_check_names_the_first_failure() -> None:
     with pytest.raises(ChecksFailed, match=r"^1 of \d+ checks fail; the first: published reads at least"):
         check([view()])
     check([view(sample(30 * GIB), sample(30 * GIB, variant="unpatched", named="unpatched", kernel="k0"))])
+
+
+def test_aims_that_are_missed_are_a_table_of_what_fails_alone() -> None:
+    head, _, *rows = missed_to_table([view()]).splitlines()
+    assert head == "| aim | where | metric | found | aimed at |"
+    crashed = "stride 2053 | read_bytes over unpatched | published ended as guest-crash | at most 0.0666"
+    assert rows == [f"| published reads at least 15 times less: stride 2053 | {crashed} |"]
 
 
 def test_a_check_of_nothing_fails() -> None:
