@@ -133,7 +133,7 @@ class GuestOutOfMemory(LabError):
 
 
 class NoResult(LabError):
-    """The guest ended without a result."""
+    """There is no result: the guest gave none, or nothing like that was measured."""
 
     status = 34
 

@@ -250,10 +250,26 @@ static void look_at(struct device_facts *device, struct block_device *disk)
 	learn_wait(device, &since);
 }
 
+/*
+ * The disk or partition under a file, or NULL. A file system on several disks may lose the one
+ * that it names while it is mounted: only one that it has opened as its own, as it tells since
+ * Linux 6.9, is there to ask.
+ */
+static struct block_device *disk_under(struct inode *inode)
+{
+	if (S_ISBLK(inode->i_mode))
+		return I_BDEV(inode);
+#ifdef HAVE_S_BDEV_FILE
+	if (!inode->i_sb->s_bdev_file)
+		return NULL;
+#endif
+	return inode->i_sb->s_bdev;
+}
+
 /* Ask the disk under a file, four times a second; where many disks share @device, none. */
 static void measure(struct device_facts *device, struct inode *inode)
 {
-	struct block_device *part = S_ISBLK(inode->i_mode) ? I_BDEV(inode) : inode->i_sb->s_bdev;
+	struct block_device *part = disk_under(inode);
 	unsigned long told = READ_ONCE(device->told);
 
 	if (!part || device == &devices[MAX_DEVICES] ||

@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by-device", action="store_true", help=text)
     text = "with --by-device: only seconds, without the adaptive window and with it"
     parser.add_argument("--seconds", action="store_true", help=text)
-    text = "with --table: the expectations of experiments that fail, and by how much"
+    text = "with --table: expectations that fail, and by how much"
     parser.add_argument("--missed", action="store_true", help=text)
     text = "exit with 1 if an expectation fails or the model is too far off"
     parser.add_argument("--check", action="store_true", help=text)

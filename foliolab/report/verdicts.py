@@ -39,9 +39,12 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Line]:
 
 def explain(verdict: Verdict) -> str:
     """What was found, and what the bounds are."""
-    over = f" over {verdict.relative_to}" if verdict.relative_to else ""
-    place = f"{verdict.cell.label}, {verdict.variant}, {verdict.metric}{over}"
+    place = f"{verdict.cell.label}, {verdict.variant}, {_metric(verdict)}"
     return f"{place}: {_found(verdict)}, expected {_bounds(verdict)}"
+
+
+def _metric(verdict: Verdict) -> str:
+    return f"{verdict.metric} over {verdict.relative_to}" if verdict.relative_to else verdict.metric
 
 
 def _found(verdict: Verdict) -> str:
@@ -58,8 +61,11 @@ def missed_columns(views: Sequence[View]) -> list[Column]:
     missed = [(view, part) for view in views for part in view.verdicts if part.status == Status.FAILS]
     cells = {
         "aim": [part.says for _, part in missed],
-        "where": [", ".join(filter(None, (part.cell.label, view.group.device))) for view, part in missed],
-        "metric": [f"{part.metric}{f' over {part.relative_to}' if part.relative_to else ''}" for _, part in missed],
+        "cell": [part.cell.label for _, part in missed],
+        "where": [
+            ", ".join(filter(None, (part.variant, view.group.machine, view.group.device))) for view, part in missed
+        ],
+        "metric": [_metric(part) for _, part in missed],
         "found": [_found(part) for _, part in missed],
         "aimed at": [_bounds(part) for _, part in missed],
     }

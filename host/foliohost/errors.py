@@ -6,7 +6,7 @@ and ``foliohost.cli.ending`` prints the sentence and exits with ``status``.
 """
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C or SIGTERM, as shells have it."""
+"""The exit status after Ctrl-C or SIGTERM."""
 
 
 class FolioError(Exception):

@@ -65,7 +65,7 @@ def test_the_manual_has_every_command() -> None:
 
 
 def test_the_manual_has_every_exit_status() -> None:
-    """Of a command that ends by itself; signals that end it are the shell's to tell."""
+    """But for those of other signals, and of a reader of our output who has gone."""
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, LabError)]
     listed = re.findall(r"^\.B (\d+)$", lab("--manual").stdout.partition(".SH EXIT STATUS")[2], re.MULTILINE)
     assert sorted(map(int, listed)) == sorted({0, INTERRUPTED, *(kind.status for kind in kinds)})

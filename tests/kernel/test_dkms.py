@@ -17,7 +17,7 @@ from foliolab.kernel.debian_headers import headers, make_command
 
 NAME, VERSION = module.name_and_version()
 WHICH = ("-m", NAME, "-v", VERSION)
-SOURCES = "8a81e91e6c1079fe"
+SOURCES = "acf65d695b0ab592"
 """Hash of what this version is made of."""
 SKIPPED = 77
 """What DKMS ends with where it is not to build; scripts of packages go on then."""

@@ -16,7 +16,7 @@ from foliolab.kernel.source import Source
 from foliolab.process import package_of
 from tests.cli.command import lab, sentence
 
-TELLING = ("i386-pae", "x86_64-bare")
+TELLING = ("i386-pae", "arm-nommu", "x86_64-bare")
 """Those of which one has found something, or finds what only it can."""
 TARGET = '[common]\non = ["A"]\n[targets.t]\narch = "arm"\ncompiler = "c"\n'
 TARGETS = [target.name for target in read_targets()] if os.environ.get("FOLIOLAB_MATRIX") == "all" else TELLING

@@ -209,9 +209,10 @@ def test_check_names_the_first_failure() -> None:
 
 def test_aims_that_are_missed_are_a_table_of_what_fails_alone() -> None:
     head, _, *rows = missed_to_table([view()]).splitlines()
-    assert head == "| aim | where | metric | found | aimed at |"
-    crashed = "stride 2053 | read_bytes over unpatched | published ended as guest-crash | at most 0.0666"
-    assert rows == [f"| published reads at least 15 times less: stride 2053 | {crashed} |"]
+    assert head == "| aim | cell | where | metric | found | aimed at |"
+    crashed = "read_bytes over unpatched | published ended as guest-crash | at most 0.0666"
+    where = "stride 2053 | published, x86_64-4k"
+    assert rows == [f"| published reads at least 15 times less: stride 2053 | {where} | {crashed} |"]
 
 
 def test_a_check_of_nothing_fails() -> None:

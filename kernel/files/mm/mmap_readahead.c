@@ -131,6 +131,15 @@ static unsigned int hit_rules(const struct vm_area_struct *vma,
 	return rules;
 }
 
+/*
+ * Has a miss in a mapping that adapts been decided? Without memory for what is known of the
+ * file, none has, and misses count.
+ */
+static bool is_known(const struct vm_area_struct *vma)
+{
+	return mmap_readahead_adapts(vma) && READ_ONCE(vma->vm_file->f_mapping->mmap_readahead);
+}
+
 unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 					  unsigned int nr_pages,
 					  bool at_address)
@@ -143,7 +152,7 @@ unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 		.retried = vmf->flags & FAULT_FLAG_TRIED,
 	};
 
-	if (mmap_readahead_known_to(vmf->vma))
+	if (is_known(vmf->vma))
 		return 0;
 	hit.uncounted = !misses_count(vmf->vma, rules);
 	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
@@ -159,7 +168,7 @@ bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
 		.locked = folio_test_locked(folio),
 	};
 
-	if (mmap_readahead_known_to(vmf->vma))
+	if (is_known(vmf->vma))
 		return false;
 	hit.uncounted = !misses_count(vmf->vma, rules);
 	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);

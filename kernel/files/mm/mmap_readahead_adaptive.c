@@ -73,7 +73,8 @@ static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *mis
 
 	miss->index = vmf->pgoff;
 	miss->file_pages = DIV_ROUND_UP(size, PAGE_SIZE);
-	miss->cached_pages = READ_ONCE(file->f_mapping->nrpages);
+	/* Racy: others read and reclaim the file meanwhile. */
+	miss->cached_pages = data_race(file->f_mapping->nrpages);
 	miss->max_pages = min(READ_ONCE(file->f_ra.ra_pages), SZ_1G >> PAGE_SHIFT);
 	miss->max_order = mapping_max_folio_order(file->f_mapping);
 	miss->block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL));
@@ -221,11 +222,11 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 /* Is it the mark that the next read() of this open file comes to? See page_cache_async_ra(). */
 static bool marked_by_read(const struct file_ra_state *ra, const struct folio *folio)
 {
-	unsigned int size = READ_ONCE(ra->size);
+	/* Racy: a read() may move its mark meanwhile. */
+	const struct file_ra_state now = data_race(*ra);
 
-	return size && folio->index == round_down(READ_ONCE(ra->start) + size -
-						  READ_ONCE(ra->async_size),
-						  folio_nr_pages(folio));
+	return now.size && folio->index == round_down(now.start + now.size - now.async_size,
+						      folio_nr_pages(folio));
 }
 
 bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
@@ -272,7 +273,6 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 
 static bool adaptive_at_boot __initdata = true;
 
-/* mmap_readahead.c has the same parameter for its rules. */
 static int __init adaptive_setup(char *str)
 {
 	return kstrtobool(str, &adaptive_at_boot);

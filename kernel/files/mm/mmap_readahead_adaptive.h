@@ -54,17 +54,6 @@ static inline bool mmap_readahead_adapts(const struct vm_area_struct *vma)
 }
 
 /**
- * mmap_readahead_known_to - has a miss in a mapping that adapts been decided?
- * @vma: the mapping
- *
- * Return: false without memory for what is known of the file as well. Then misses count.
- */
-static inline bool mmap_readahead_known_to(const struct vm_area_struct *vma)
-{
-	return mmap_readahead_adapts(vma) && READ_ONCE(vma->vm_file->f_mapping->mmap_readahead);
-}
-
-/**
  * mmap_readahead_adapted - read what has paid in this file
  * @vmf: the fault, a synchronous miss
  * @fpin: set if the fault's lock was dropped, as maybe_unlock_mmap_for_io() has it

@@ -139,12 +139,16 @@ static int __init mmap_readahead_file_init(void)
 }
 core_initcall(mmap_readahead_file_init);
 
-/* Does the disk under the file say that it rotates? */
+/*
+ * Does the disk under the file say that it rotates? A file system on several disks may lose the
+ * one that it names while it is mounted: only one that it has opened as its own is there to ask.
+ */
 static bool rotates(const struct address_space *mapping)
 {
-	struct block_device *disk = mapping->host->i_sb->s_bdev;
+	const struct super_block *sb = mapping->host->i_sb;
 
-	return disk && bdev_get_queue(disk)->limits.features & BLK_FEAT_ROTATIONAL;
+	return sb->s_bdev_file &&
+	       bdev_get_queue(sb->s_bdev)->limits.features & BLK_FEAT_ROTATIONAL;
 }
 
 /* Begin to know a file, unless another thread just did. Returns NULL without memory. */

@@ -66,6 +66,7 @@ static dev_t page_touch_device;
 bool __page_touch_watches(struct vm_area_struct *vma)
 {
 	const struct inode *inode;
+	const struct module *owner;
 	dev_t device = READ_ONCE(page_touch_device);
 
 	/* Text is no data, and what is locked must not be unmapped. */
@@ -73,6 +74,10 @@ bool __page_touch_watches(struct vm_area_struct *vma)
 	    (vma->vm_flags & (VM_EXEC | VM_LOCKED)))
 		return false;
 	inode = file_inode(vma->vm_file);
+	/* A path keeps the file system's module, and no other one. */
+	owner = vma->vm_file->f_op->owner;
+	if (owner && owner != inode->i_sb->s_type->owner)
+		return false;
 	return S_ISREG(inode->i_mode) &&
 	       inode->i_mapping == vma->vm_file->f_mapping &&
 	       (!device || inode->i_sb->s_dev == device);
@@ -102,12 +107,13 @@ static void unmap_in_worker(struct work_struct *work)
 
 /*
  * The fault holds locks under which the last reference to an inode must not be
- * dropped. The task has none when it goes on.
+ * dropped. The task has none when it goes on. Kernel threads and workers of user space
+ * may never come to that.
  */
 static void unmap_later(struct touched_page *page)
 {
 	init_task_work(&page->task_work, unmap_in_task);
-	if (!(current->flags & PF_KTHREAD) &&
+	if (!(current->flags & (PF_KTHREAD | PF_USER_WORKER)) &&
 	    !task_work_add(current, &page->task_work, TWA_RESUME))
 		return;
 	INIT_WORK(&page->work, unmap_in_worker);
@@ -155,7 +161,8 @@ void page_touch_mapped(const struct vm_area_struct *vma, pgoff_t index)
 	struct file *file = vma->vm_file;
 	struct touched_page *page, *unused, *oldest = NULL;
 
-	page = kmalloc(sizeof(*page), GFP_KERNEL | __GFP_NOFAIL);
+	/* Writeback may wait for the folio, and reclaim through a file system for writeback. */
+	page = kmalloc(sizeof(*page), GFP_NOFS | __GFP_NOFAIL);
 	page->path = file->f_path;
 	path_get(&page->path);
 	page->mapping = file->f_mapping;
