@@ -13,8 +13,6 @@ class FolioError(Exception):
     """Base of all expected failures; the message is a sentence for the user."""
 
     status = 3
-    report = ""
-    """Further words for the user, such as a guest's oops."""
 
 
 class UsageError(FolioError):

@@ -32,8 +32,6 @@ def run_command(name: str, parse: Callable[[], argparse.Namespace]) -> int:
         sys.stdout.flush()
         return status
     except FolioError as error:
-        if error.report:
-            print(f"Last words:\n{error.report}", file=sys.stderr)
         return complain(str(error), error.status)
     except KeyboardInterrupt:
         return complain(getattr(arguments, "interrupted", "Interrupted."), INTERRUPTED)
