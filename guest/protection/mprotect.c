@@ -11,7 +11,7 @@
  * counted in a further round.
  *
  * Some cases are about calls instead of entries. Their rounds make many calls,
- * as users have reported them.
+ * as users have reported them, also by several threads at once.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -44,6 +44,7 @@
 #define ENOUGH		0.95	/* of the pages are as the case wants */
 #define SWAPPED_EVERY	4
 #define COWED_EVERY	4
+#define MAX_CALLERS	64	/* threads that make calls */
 #define ROUND_CALLS	64	/* of a round of small calls */
 #define ROUND_SINGLES	512	/* of those that split a mapping */
 #define ROUND_BYTES	(32 << 20)	/* that a round of large ones goes over */
@@ -92,12 +93,14 @@ static struct env {
 	const struct test_case *test;
 	uint64_t bytes;
 	uint64_t rounds;
+	uint64_t threads;
 	uint64_t folio;		/* bytes; 0 is a page */
 	const char *file;
 	const char *swap;
 } env = {
 	.bytes = 128 << 20,
 	.rounds = 4,
+	.threads = 1,
 };
 
 static size_t page_size;
@@ -117,6 +120,16 @@ static struct {
 	.fd = -1,
 	.scans = -1,
 };
+
+/* Threads that make calls, each in memory of its own; the first is the program's own. */
+static struct caller {
+	pthread_t thread;
+	char *start;
+	double begun, ended;	/* of a round */
+} callers[MAX_CALLERS];
+
+/* What this thread's calls change; NULL: all of the memory. */
+static _Thread_local char *own_start;
 
 /* Times. */
 
@@ -174,10 +187,12 @@ static char *page_at(uint64_t page)
 /* Give a part of the memory, from so many bytes on, another protection. */
 static void change(uint64_t at, uint64_t bytes, int access)
 {
-	if (mprotect(memory.start + at, bytes, access))
+	char *start = own_start ? own_start : memory.start;
+
+	if (mprotect(start + at, bytes, access))
 		fail_io("mprotect");
-	memory.calls++;
-	memory.entries += bytes / page_size;
+	__atomic_fetch_add(&memory.calls, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&memory.entries, bytes / page_size, __ATOMIC_RELAXED);
 }
 
 static void write_page(uint64_t page)
@@ -694,6 +709,47 @@ static void call_for_steps(void)
 	}
 }
 
+static pthread_barrier_t all_begin;
+
+static void *caller_main(void *of_thread)
+{
+	struct caller *caller = of_thread;
+
+	own_start = caller->start;
+	pthread_barrier_wait(&all_begin);
+	caller->begun = now();
+	env.test->calls();
+	caller->ended = now();
+	return NULL;
+}
+
+/*
+ * A round of calls by each thread. Return: seconds from the first one's
+ * beginning to the last one's end.
+ */
+static double call_in_threads(void)
+{
+	double begun = INFINITY, ended = 0;
+
+	errno = pthread_barrier_init(&all_begin, NULL, env.threads);
+	for (uint64_t i = 1; i < env.threads && !errno; i++)
+		errno = pthread_create(&callers[i].thread, NULL, caller_main,
+				       &callers[i]);
+	if (errno)
+		fail_io("A thread could not be started");
+	caller_main(&callers[0]);
+	for (uint64_t i = 0; i < env.threads; i++) {
+		if (i)
+			pthread_join(callers[i].thread, NULL);
+		if (callers[i].begun < begun)
+			begun = callers[i].begun;
+		if (callers[i].ended > ended)
+			ended = callers[i].ended;
+	}
+	pthread_barrier_destroy(&all_begin);
+	return ended - begun;
+}
+
 /* Checks. */
 
 /*
@@ -820,16 +876,15 @@ static void one_round(struct times *times)
 		env.test->scan(times);
 		return;
 	}
-	at[0] = now();
 	if (env.test->calls) {
 		times->calls -= memory.calls;
 		times->entries -= memory.entries;
-		env.test->calls();
-		times->protect += now() - at[0];
+		times->protect += call_in_threads();
 		times->calls += memory.calls;
 		times->entries += memory.entries;
 		return;
 	}
+	at[0] = now();
 	protect_memory(false);
 	at[1] = now();
 	protect_memory(true);
@@ -861,10 +916,10 @@ static void add_times(struct times *sum, const struct times *times)
 	sum->touch += times->touch;
 }
 
-static void keep_least(double *least, double time)
+static void keep_least(double *least, double value)
 {
-	if (time < *least)
-		*least = time;
+	if (value < *least)
+		*least = value;
 }
 
 /*
@@ -1024,6 +1079,10 @@ static struct probe_option options[] = {
 	{ "rounds", "N",
 	  "measured, after one that is not; scans: at most 3",
 	  .number = &env.rounds, .least = 1 },
+	{ "threads", "N",
+	  "that make the rounds of cases of calls, each in so much memory of "
+	  "its own",
+	  .number = &env.threads, .least = 1, .most = MAX_CALLERS },
 	{ "folio", "BYTES",
 	  "with T3, uffd-wp, half-exclusive, scans, none, regions and singles, "
 	  "the size of the folios: a page, or one that the kernel has; "
@@ -1064,6 +1123,8 @@ static void parse_arguments(int argc, char **argv)
 	parse_options(argc, argv, &usage);
 	if (env.folio && !env.test->any_folio)
 		fail(2, "--folio is not for --case %s.", env.test->name);
+	if (env.threads > 1 && !env.test->calls)
+		fail(2, "--threads is not for --case %s.", env.test->name);
 	if (env.test->prepare == prepare_swap && !env.swap)
 		fail(2, "--case swap needs --swap; see --help.");
 	if (env.test->bytes && !option_given(&usage, "bytes"))
@@ -1100,18 +1161,20 @@ static void print_result(double right, const struct times *times,
 			 const struct times *undisturbed,
 			 const struct counts *counts)
 {
-	double counted = counts->times.entries;
+	/* Events are counted of one thread, and all do the same. */
+	double counted = (double)counts->times.entries / env.threads;
 
 	printf("{\"probe\": \"" PROBE "\", \"case\": ");
 	json_put_string(stdout, env.test->name);
 	printf(", \"bytes\": %" PRIu64 ", \"rounds\": %" PRIu64
+	       ", \"threads\": %" PRIu64
 	       ", \"page_size\": %zu, \"folio_bytes\": %" PRIu64
 	       ", \"right_folios\": %.6f, \"calls\": %" PRIu64
 	       ", \"ptes_visited\": %" PRIu64
 	       ", \"seconds\": %.9f, \"protect_seconds\": %.9f"
 	       ", \"restore_seconds\": %.9f, \"undisturbed_seconds\": %.9f"
 	       ", \"touch_seconds\": ",
-	       memory.changed, env.rounds, page_size,
+	       memory.changed, env.rounds, env.threads, page_size,
 	       env.folio ? env.folio : page_size, right, times->calls,
 	       times->entries, times->protect + times->restore, times->protect,
 	       times->restore, undisturbed->protect + undisturbed->restore);
@@ -1142,7 +1205,7 @@ int main(int argc, char **argv)
 {
 	struct times times = { 0 }, undisturbed = { 0 };
 	struct counts counts = { 0 };
-	double right;
+	double right = 1;
 
 	page_size = sysconf(_SC_PAGESIZE);
 	pmd_size = pmd_bytes(page_size);
@@ -1151,8 +1214,11 @@ int main(int argc, char **argv)
 	if (!folios_permitted(page_size))
 		fail(1, "%s", folios_sentence(FOLIOS_DENIED));
 	settings_init(undo);
-	env.test->prepare();
-	right = check_memory();
+	for (uint64_t i = 0; i < env.threads; i++) {
+		env.test->prepare();
+		callers[i].start = memory.start;
+		keep_least(&right, check_memory());
+	}
 	all_rounds(&times, &undisturbed);
 	count_events(&counts);
 	check_memory();		/* the rounds left it as it was */

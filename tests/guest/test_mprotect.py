@@ -17,6 +17,7 @@ KEYS = [
     "case",
     "bytes",
     "rounds",
+    "threads",
     "page_size",
     "folio_bytes",
     "right_folios",
@@ -62,7 +63,9 @@ def test_touches_are_told_apart(probe: Path) -> None:
     [
         (("none", "--bytes", "4K"), 64, 1),
         (("none", "--bytes", "16M"), 2, 4096),
+        (("none", "--bytes", "8K", "--threads", "3"), 192, 2),
         (("regions",), 64, 123),
+        (("regions", "--threads", "16"), 1024, 123),
         (("singles",), 512, 1),
         (("empty",), 2048, 16),
     ],
@@ -70,7 +73,7 @@ def test_touches_are_told_apart(probe: Path) -> None:
 )
 @pytest.mark.skipif(PAGE != 4096, reason="these are pages of 4 KiB")
 def test_rounds_of_calls(probe: Path, arguments: tuple[str, ...], calls: int, pages: int) -> None:
-    """So many calls make a round, and each changes so many pages."""
+    """So many calls of all threads make a round, and each changes so many pages."""
     result = run(probe, "--case", *arguments, "--rounds", "3")
     assert (result["calls"], result["ptes_visited"]) == (3 * calls, 3 * calls * pages)
     assert 0 < result["undisturbed_seconds"] <= result["seconds"] == result["protect_seconds"] < 10
@@ -98,6 +101,8 @@ def test_a_file_of_one_s_own(probe: Path, tmp_path: Path) -> None:
         (["--case", "T2", "--folio", "64K"], "--folio is not for --case T2."),
         (["--case", "shared-dirty", "--folio", "64K"], "--folio is not for --case shared-dirty."),
         (["--case", "empty", "--folio", "64K"], "--folio is not for --case empty."),
+        (["--case", "T3", "--threads", "2"], "--threads is not for --case T3."),
+        (["--case", "empty", "--threads", "65"], "--threads goes up to 64."),
         (["--case", "swap"], "--case swap needs --swap; see --help."),
     ],
 )
