@@ -19,12 +19,18 @@
 
 #define CACHE_LINE	64
 
-enum phase { COLD, RANDOM };
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT	21
+#endif
 
-static const char *const phases[] = { "cold", "random", NULL };
+enum phase { COLD, PAGED_OUT, RANDOM };
+
+static const char *const phases[] = { "cold", "paged-out", "random", NULL };
 
 static const char *const phase_helps[] = {
 	"call into each page once, none in memory yet",
+	"the same after all of them were called into, and reclaimed by "
+	"MADV_PAGEOUT, which is not measured",
 	"first call into each page in order, which is not measured, then into "
 	"pages at random, which misses the TLB",
 };
@@ -69,7 +75,8 @@ static struct probe_option options[] = {
 	  .bytes = &env.size },
 	{ "phase", "PHASE", "what is measured:", .choice = &env.phase,
 	  .names = phases, .whats = phase_helps },
-	{ "fraction", "F", "with cold, call into this share of the pages only",
+	{ "fraction", "F",
+	  "with cold and paged-out, call into this share of the pages only",
 	  .fraction = &env.fraction },
 	{ "calls", "N", "with random, the number of calls (that of the pages)",
 	  .number = &env.calls, .least = 1 },
@@ -118,10 +125,10 @@ static void on_bad_text(int signal)
 static void parse_arguments(int argc, char **argv)
 {
 	parse_options(argc, argv, &usage);
-	if (env.phase == COLD && env.calls)
-		fail(2, "--calls is for --phase random; --fraction is for cold.");
+	if (env.phase != RANDOM && env.calls)
+		fail(2, "--calls is for --phase random only.");
 	if (env.phase == RANDOM && env.fraction)
-		fail(2, "--fraction is for --phase cold; --calls is for random.");
+		fail(2, "--fraction is not for --phase random.");
 	if (env.size && env.size < work.page_size)
 		fail(2, "--size is to be a page at least.");
 }
@@ -220,7 +227,7 @@ static void plan_calls(void)
 
 	if (!order)
 		fail(1, "No memory for %" PRIu64 " calls.", room);
-	if (env.phase == COLD) {
+	if (env.phase != RANDOM) {
 		shuffle(order, work.pages, &state);
 		work.calls = env.fraction ? work.pages * env.fraction :
 					    work.pages;
@@ -261,6 +268,20 @@ static inline void call_page(uint64_t page)
 	size_t offset = page * CACHE_LINE % work.page_size;
 
 	((void (*)(void))(work.map + page * work.page_size + offset))();
+}
+
+/* What comes before the calls that are measured, if all are not to be cold. */
+static void call_before(void)
+{
+	uint64_t bytes = work.pages * work.page_size;
+
+	if (env.phase == COLD)
+		return;
+	for (uint64_t page = 0; page < work.pages; page++)
+		call_page(page);
+	if (env.phase == PAGED_OUT &&
+	    madvise((void *)work.map, bytes, MADV_PAGEOUT))
+		fail_io("MADV_PAGEOUT");
 }
 
 static void call_all(uint64_t thread)
@@ -390,7 +411,7 @@ static void print_result(const struct counters *before,
 		    (after->pgpgin_kib - before->pgpgin_kib) * 1024);
 	/* In the phase "random", all of it is in memory before. */
 	print_known("floor_bytes", true,
-		    env.phase == COLD ? touched_bytes : 0);
+		    env.phase == RANDOM ? 0 : touched_bytes);
 	print_known("major_faults", true,
 		    after->usage.ru_majflt - before->usage.ru_majflt);
 	print_known("minor_faults", true,
@@ -433,10 +454,7 @@ int main(int argc, char **argv)
 	signal(SIGSEGV, on_bad_text);
 	signal(SIGILL, on_bad_text);
 	plan_calls();
-	if (env.phase == RANDOM)
-		for (uint64_t page = 0; page < work.pages; page++)
-			call_page(page);
-
+	call_before();
 	read_folio_counters(&folios_before);
 	measure(env.threads, call_all, stat.st_dev, &before, &after);
 	read_folio_counters(&folios_after);

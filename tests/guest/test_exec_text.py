@@ -109,6 +109,14 @@ def test_the_random_phase_finds_everything_mapped(probe: Path, tmp_path: Path) -
     assert result["minor_faults"] < 20  # the thread's own
 
 
+def test_paged_out_text_is_read_again(probe: Path, tmp_path: Path) -> None:
+    """Text of a disk whose pages were in memory before has to come from there again."""
+    result = run(probe, "--file", tmp_path / "text", "--size", "4M", "--phase", "paged-out", "--fraction", "0.5")
+    assert (result["calls"], result["touched_bytes"]) == (2 * MIB // PAGE, 2 * MIB)
+    assert result["floor_bytes"] == 2 * MIB
+    assert result["pgpgin_bytes"] >= 2 * MIB
+
+
 @needs_root
 @needs_4k
 def test_text_in_small_folios(probe: Path, memory_file: Path) -> None:
@@ -184,11 +192,9 @@ def test_a_file_that_is_not_stubs_throughout(probe: Path, memory_file: Path) -> 
         (["--file", "x", "y"], "'y' is not an option; see --help."),
         (["--file", "x", "--phase", "warm"], "--phase has no value 'warm'; see --help."),
         (["--file", "x", "--hint", "normal"], "--hint has no value 'normal'; see --help."),
-        (["--file", "x", "--calls", "5"], "--calls is for --phase random; --fraction is for cold."),
-        (
-            ["--file", "x", "--phase", "random", "--fraction", "1"],
-            "--fraction is for --phase cold; --calls is for random.",
-        ),
+        (["--file", "x", "--calls", "5"], "--calls is for --phase random only."),
+        (["--file", "x", "--phase", "paged-out", "--calls", "5"], "--calls is for --phase random only."),
+        (["--file", "x", "--phase", "random", "--fraction", "1"], "--fraction is not for --phase random."),
         (["--file", "x", "--size", "5"], "--size is to be a page at least."),
         (["--file", "x", "--threads", "100000"], "--threads goes up to 1024."),
     ],
