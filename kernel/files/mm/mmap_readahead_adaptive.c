@@ -43,8 +43,9 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 	if (xa_is_value(folio))
 		page = MMAP_READAHEAD_EVICTED;
 	else if (folio)
-		page = atomic_read(xas_get_order(&xas) ? &folio->_large_mapcount :
-							 &folio->_mapcount) < 0 ?
+		/* What is a head now has a second page, whose field is read. */
+		page = atomic_read(PageHead(&folio->page) ? &folio->_large_mapcount :
+							    &folio->_mapcount) < 0 ?
 		       MMAP_READAHEAD_CACHED : MMAP_READAHEAD_USED;
 	rcu_read_unlock();
 	return page;
@@ -53,12 +54,7 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 static unsigned long next_miss(const void *cache, unsigned long index,
 			       unsigned long most)
 {
-	unsigned long miss;
-
-	rcu_read_lock();
-	miss = page_cache_next_miss((void *)cache, index, most);
-	rcu_read_unlock();
-	return miss;
+	return mmap_readahead_next_miss((void *)cache, index, index + most);
 }
 
 /*
@@ -104,28 +100,11 @@ static bool nothing_to_read(const struct mmap_readahead_miss *miss)
 	return miss->index >= miss->file_pages || !miss->max_pages;
 }
 
-#ifdef CONFIG_MEMCG
-static void count_ahead_in_group(unsigned long pages)
-{
-	struct mem_cgroup *memcg;
-
-	rcu_read_lock();
-	memcg = mem_cgroup_from_task(current);
-	if (memcg)
-		count_memcg_events(memcg, MMAP_READAHEAD, pages);
-	rcu_read_unlock();
-}
-#else
-static void count_ahead_in_group(unsigned long pages)
-{
-}
-#endif
-
 /* Count pages that a fault reads beyond the one that it needs. */
-static void count_ahead(unsigned long pages)
+static void count_ahead(struct mm_struct *mm, unsigned long pages)
 {
 	count_vm_events(MMAP_READAHEAD, pages);
-	count_ahead_in_group(pages);
+	count_memcg_events_mm(mm, MMAP_READAHEAD, pages);
 }
 
 static void read_adapted(struct vm_fault *vmf, struct file **fpin,
@@ -182,6 +161,7 @@ static void read_and_wait(struct vm_fault *vmf, struct file **fpin,
 bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 {
 	struct file *file = vmf->vma->vm_file;
+	struct mm_struct *mm = vmf->vma->vm_mm;
 	bool nowait = vmf->flags & FAULT_FLAG_RETRY_NOWAIT;
 	struct mmap_readahead_answer answer;
 	unsigned int told_kb = told_request_kb(file);
@@ -199,7 +179,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	miss.request_pages = request_pages(told_kb, known);
 	if (!mmap_readahead_settled(&known->state, &miss, &answer)) {
 		miss.page = look(miss.cache, miss.index);
-		miss.memory_pages = mmap_readahead_memory(known);
+		miss.memory_pages = mmap_readahead_memory();
 		mmap_readahead_adapt(&known->state, &miss, &answer);
 	}
 	spin_unlock(&known->lock);
@@ -215,7 +195,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	else if (answer.size > 1 || nowait || S_ISBLK(file_inode(file)->i_mode))
 		read_adapted(vmf, fpin, known, &answer);
 	if (answer.size > 1)
-		count_ahead(answer.size - 1);
+		count_ahead(mm, answer.size - 1);
 	return true;
 }
 
@@ -233,6 +213,7 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 			     struct file **fpin)
 {
 	struct file *file = vmf->vma->vm_file;
+	struct mm_struct *mm = vmf->vma->vm_mm;
 	struct mmap_readahead_answer answer;
 	struct mmap_readahead_file *known;
 	struct mmap_readahead_miss mark;
@@ -257,7 +238,7 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
 	mark.request_pages = request_pages(told_kb, known);
-	mark.memory_pages = mmap_readahead_memory(known);
+	mark.memory_pages = mmap_readahead_memory();
 	ours = mmap_readahead_mark(&known->state, &mark, &answer);
 	spin_unlock(&known->lock);
 	if (!ours)
@@ -266,7 +247,7 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 	folio_clear_readahead(folio);
 	if (answer.size) {
 		read_adapted(vmf, fpin, known, &answer);
-		count_ahead(answer.size);
+		count_ahead(mm, answer.size);
 	}
 	return true;
 }

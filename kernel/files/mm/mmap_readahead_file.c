@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the adaptive window knows of a file. The first miss allocates it, and is charged
- * for it. It goes with the inode.
+ * What the adaptive window knows of a file. The first miss allocates it. It goes with the
+ * inode, and no control group is charged for it: the one that misses could not get rid of an
+ * inode that others have.
  */
 #include <linux/blkdev.h>
 #include <linux/fs.h>
@@ -12,6 +13,7 @@
 #include <linux/math64.h>
 #include <linux/memcontrol.h>
 #include <linux/minmax.h>
+#include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/time64.h>
 #include <linux/vmstat.h>
@@ -134,7 +136,7 @@ static struct kmem_cache *known_files __ro_after_init;
 
 static int __init mmap_readahead_file_init(void)
 {
-	known_files = KMEM_CACHE(mmap_readahead_file, SLAB_PANIC | SLAB_ACCOUNT);
+	known_files = KMEM_CACHE(mmap_readahead_file, SLAB_PANIC | SLAB_RECLAIM_ACCOUNT);
 	return 0;
 }
 core_initcall(mmap_readahead_file_init);
@@ -180,26 +182,37 @@ struct mmap_readahead_file *mmap_readahead_known(struct address_space *mapping, 
 	return READ_ONCE(mapping->mmap_readahead) ?: remember(mapping, gfp);
 }
 
+/* What a processor was told last. */
+struct told_memory {
+	unsigned long pages;
+	const void *group;	/* only to be compared */
+	unsigned long when;	/* in jiffies */
+};
+
+static DEFINE_PER_CPU(struct told_memory, told_memory);
+
 /**
  * mmap_readahead_memory - how many pages of files memory can hold
- * @known: what mmap_readahead_known() returned, with its lock
  *
- * It takes a hundred instructions to tell, and changes slowly. Who misses in the same file
- * may be of another control group, which has other memory.
+ * It takes a hundred instructions to tell, more where there are many nodes, and changes slowly.
  *
  * Return: pages, for the task's control group.
  */
-unsigned long mmap_readahead_memory(struct mmap_readahead_file *known)
+unsigned long mmap_readahead_memory(void)
 {
+	struct told_memory *told = get_cpu_ptr(&told_memory);
 	const void *group = current_group();
+	unsigned long pages;
 
-	if (!known->memory_pages || known->memory_group != group ||
-	    !time_in_range(jiffies, known->memory_told, known->memory_told + HZ / 8)) {
-		known->memory_pages = max(memory_pages(), 1UL);
-		known->memory_group = group;
-		known->memory_told = jiffies;
+	if (!told->pages || told->group != group ||
+	    !time_in_range(jiffies, told->when, told->when + HZ / 8)) {
+		told->pages = max(memory_pages(), 1UL);
+		told->group = group;
+		told->when = jiffies;
 	}
-	return known->memory_pages;
+	pages = told->pages;
+	put_cpu_ptr(&told_memory);
+	return pages;
 }
 
 /**

@@ -17,9 +17,6 @@ struct address_space;
  * @wait_us: how long one such fault waits for a request if there is no other, on average
  * @measured: whether one has; until then @wait_us is what the kind of the disk suggests
  * @state: what the policy knows
- * @memory_pages: what memory can hold, for the control group that last asked
- * @memory_group: that control group, only to be compared
- * @memory_told: in jiffies, when that was
  *
  * All who have opened a file share one page cache. So what they need of it is counted once,
  * whoever has opened it how often, and is known until the inode goes.
@@ -30,13 +27,10 @@ struct mmap_readahead_file {
 	unsigned int wait_us;
 	bool measured;
 	struct mmap_readahead_state state;
-	unsigned long memory_pages;
-	const void *memory_group;
-	unsigned long memory_told;
 };
 
 struct mmap_readahead_file *mmap_readahead_known(struct address_space *mapping, gfp_t gfp);
-unsigned long mmap_readahead_memory(struct mmap_readahead_file *known);
+unsigned long mmap_readahead_memory(void);
 unsigned int mmap_readahead_request_kb(const struct mmap_readahead_file *known);
 void mmap_readahead_waited(struct mmap_readahead_file *known, unsigned int kb, u64 ns);
 

@@ -9,9 +9,11 @@
  *
  * Meant for one who studies a program, at the price of the many more faults.
  */
+#include <linux/atomic.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/path.h>
@@ -29,6 +31,8 @@
 #define PAGE_TOUCH_LEAST	8
 /* Each fault looks at all of them. */
 #define PAGE_TOUCH_MOST		256
+/* So many pages may wait to be unmapped: one system call can touch all of a file. */
+#define PAGE_TOUCH_WAITING	4096
 
 DEFINE_STATIC_KEY_FALSE(page_touch_on);
 
@@ -44,18 +48,22 @@ struct touched_page {
 	struct path path;
 	struct address_space *mapping;
 	pgoff_t index;
+	struct list_head node;
 };
 
-/* The last pages that faults have mapped, from ring[first] on. */
+/* The last pages that faults have mapped, the oldest first. */
 static struct {
 	/* Protects all of it, and makes the events come in order of seq. */
 	spinlock_t lock;
-	struct touched_page *ring[PAGE_TOUCH_MOST];
-	unsigned int window, first, count;
+	struct list_head pages;
+	unsigned int window, count;
 	u64 seq;
 } touches = {
 	.lock = __SPIN_LOCK_UNLOCKED(touches.lock),
+	.pages = LIST_HEAD_INIT(touches.pages),
 };
+
+static atomic_t waiting_pages = ATOMIC_INIT(0);
 
 /* Serializes those who change the settings. */
 static DEFINE_MUTEX(page_touch_mutex);
@@ -98,11 +106,13 @@ static void unmap(struct touched_page *page)
 static void unmap_in_task(struct callback_head *task_work)
 {
 	unmap(container_of(task_work, struct touched_page, task_work));
+	atomic_dec(&waiting_pages);
 }
 
 static void unmap_in_worker(struct work_struct *work)
 {
 	unmap(container_of(work, struct touched_page, work));
+	atomic_dec(&waiting_pages);
 }
 
 /*
@@ -112,6 +122,7 @@ static void unmap_in_worker(struct work_struct *work)
  */
 static void unmap_later(struct touched_page *page)
 {
+	atomic_inc(&waiting_pages);
 	init_task_work(&page->task_work, unmap_in_task);
 	if (!(current->flags & (PF_KTHREAD | PF_USER_WORKER)) &&
 	    !task_work_add(current, &page->task_work, TWA_RESUME))
@@ -120,29 +131,31 @@ static void unmap_later(struct touched_page *page)
 	queue_work(system_unbound_wq, &page->work);
 }
 
-static struct touched_page *touched_nth(unsigned int i)
-{
-	return touches.ring[(touches.first + i) % PAGE_TOUCH_MOST];
-}
-
 static bool is_among_last(const struct address_space *mapping, pgoff_t index)
 {
-	unsigned int i;
+	const struct touched_page *page;
 
-	for (i = 0; i < touches.count; i++)
-		if (touched_nth(i)->mapping == mapping &&
-		    touched_nth(i)->index == index)
+	list_for_each_entry(page, &touches.pages, node)
+		if (page->mapping == mapping && page->index == index)
 			return true;
 	return false;
 }
 
 static struct touched_page *take_oldest(void)
 {
-	struct touched_page *page = touched_nth(0);
+	struct touched_page *page = list_first_entry(&touches.pages, struct touched_page, node);
 
-	touches.first = (touches.first + 1) % PAGE_TOUCH_MOST;
+	list_del(&page->node);
 	touches.count--;
 	return page;
+}
+
+/* The next number says that a touch is missing. */
+static void lose_touch(void)
+{
+	spin_lock(&touches.lock);
+	touches.seq++;
+	spin_unlock(&touches.lock);
 }
 
 /**
@@ -150,9 +163,9 @@ static struct touched_page *take_oldest(void)
  * @vma: a mapping for which page_touch_watches() is true
  * @index: of the page in the file
  *
- * What is mapped is always recorded afterwards, and what drops out of the last
- * pages is always unmapped afterwards. So whatever happens at the same time, a
- * page is not left mapped without being one of them.
+ * What is mapped is recorded afterwards, and what drops out of the last pages is unmapped
+ * afterwards. So whatever happens at the same time, a page is not left mapped without being
+ * one of them, but for those that are lost while too many wait.
  *
  * The caller may hold the folio's lock, but no spinlock.
  */
@@ -161,6 +174,10 @@ void page_touch_mapped(const struct vm_area_struct *vma, pgoff_t index)
 	struct file *file = vma->vm_file;
 	struct touched_page *page, *unused, *oldest = NULL;
 
+	if (atomic_read(&waiting_pages) >= PAGE_TOUCH_WAITING) {
+		lose_touch();
+		return;
+	}
 	/* Writeback may wait for the folio, and reclaim through a file system for writeback. */
 	page = kmalloc(sizeof(*page), GFP_NOFS | __GFP_NOFAIL);
 	page->path = file->f_path;
@@ -175,8 +192,8 @@ void page_touch_mapped(const struct vm_area_struct *vma, pgoff_t index)
 		if (!is_among_last(page->mapping, index)) {
 			if (touches.count == touches.window)
 				oldest = take_oldest();
-			touches.ring[(touches.first + touches.count++) %
-				     PAGE_TOUCH_MOST] = page;
+			list_add_tail(&page->node, &touches.pages);
+			touches.count++;
 			unused = NULL;
 		}
 	}

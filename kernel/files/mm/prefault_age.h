@@ -31,9 +31,8 @@ DECLARE_STATIC_KEY_FALSE(prefaulted_ptes_flipped);
  */
 static inline bool prefaulted_ptes_are_old(void)
 {
-	bool old = arch_wants_old_prefaulted_pte();
-
-	return static_branch_unlikely(&prefaulted_ptes_flipped) ? !old : old;
+	return arch_wants_old_prefaulted_pte() !=
+	       static_branch_unlikely(&prefaulted_ptes_flipped);
 }
 
 #endif /* __MM_PREFAULT_AGE_H */

@@ -44,16 +44,20 @@ static inline bool pte_alike(pte_t a, pte_t b)
 	return false;
 }
 
+#endif
+
 /**
  * pte_flips - the bits in which an entry is changed
  * @old: What it was.
  * @new: What it is.
  *
+ * Where x86 inverts the frame of an entry that becomes inaccessible, these are among them.
+ *
  * Return: The bits, for pte_flip().
  */
 static inline unsigned long pte_flips(pte_t old, pte_t new)
 {
-	return 0;
+	return pte_val(old) ^ pte_val(new);
 }
 
 /**
@@ -65,9 +69,8 @@ static inline unsigned long pte_flips(pte_t old, pte_t new)
  */
 static inline pte_t pte_flip(pte_t pte, unsigned long flips)
 {
-	return pte;
+	return __pte(pte_val(pte) ^ flips);
 }
-#endif
 
 #ifndef pte_can_change_in_place
 /**

@@ -10,16 +10,6 @@ static inline bool pte_alike(pte_t a, pte_t b)
 	return !((pte_val(a) ^ pte_val(b)) & ~own);
 }
 
-static inline unsigned long pte_flips(pte_t old, pte_t new)
-{
-	return pte_val(old) ^ pte_val(new);
-}
-
-static inline pte_t pte_flip(pte_t pte, unsigned long flips)
-{
-	return __pte(pte_val(pte) ^ flips);
-}
-
 /*
  * An entry that becomes invalid changes in place, whatever else changes. In others,
  * only the write permission and software's bits do. The rest goes by way of an

@@ -10,17 +10,6 @@ static inline bool pte_alike(pte_t a, pte_t b)
 	return !((pte_val(a) ^ pte_val(b)) & ~own);
 }
 
-static inline unsigned long pte_flips(pte_t old, pte_t new)
-{
-	/* Where PROT_NONE comes or goes, this inverts the frame as well. */
-	return pte_val(old) ^ pte_val(new);
-}
-
-static inline pte_t pte_flip(pte_t pte, unsigned long flips)
-{
-	return __pte(pte_val(pte) ^ flips);
-}
-
 /* Xen's page tables are changed by way of hypercalls, which can be batched. */
 #define pte_can_change_in_place pte_can_change_in_place
 static inline bool pte_can_change_in_place(pte_t old, pte_t new)
