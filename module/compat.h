@@ -37,8 +37,9 @@ static inline unsigned int mapping_max_folio_order(struct address_space *mapping
 static inline bool entry_mapped(struct xa_state *xas, struct folio *folio)
 {
 #ifdef HAVE_LARGE_MAPCOUNT
-	return atomic_read(xas_get_order(xas) ? &folio->_large_mapcount :
-						&folio->_mapcount) >= 0;
+	/* What is a head now has a second page, whose field is read. */
+	return atomic_read(PageHead(&folio->page) ? &folio->_large_mapcount :
+						    &folio->_mapcount) >= 0;
 #else
 	bool mapped;
 

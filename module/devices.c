@@ -330,14 +330,18 @@ static int get_device_statistics(char *text, const struct kernel_param *param)
 	const struct device_facts *device;
 	unsigned int event;
 	int size = 0;
+	long count;
 
 	for (device = devices; device < devices + ARRAY_SIZE(devices); device++) {
 		if (!has_events(device))
 			continue;
 		size += sysfs_emit_at(text, size, "%s", device->name);
-		for (event = 0; event < NR_FAULT_EVENTS; event++)
-			size += sysfs_emit_at(text, size, " %s %ld", event_names[event],
-					      atomic_long_read(&device->events[event]));
+		for (event = 0; event < NR_FAULT_EVENTS; event++) {
+			count = atomic_long_read(&device->events[event]);
+			if (count)
+				size += sysfs_emit_at(text, size, " %s %ld", event_names[event],
+						      count);
+		}
 		size += sysfs_emit_at(text, size, " request_kb %u\n",
 				      READ_ONCE(device->last_kb));
 	}
@@ -404,8 +408,10 @@ static int name_devices(const char *list, bool named)
 		if (err)
 			return err;
 		device = find_or_add(name, MAX_DEVICES);
-		if (!device)
+		if (!device) {
+			pr_err("devices: %s is one too many.\n", name);
 			return -ENOSPC;
+		}
 		if (named)
 			WRITE_ONCE(device->named, true);
 		list += length;

@@ -117,7 +117,7 @@ bool fault_begins(struct vm_fault *vmf, bool adaptive)
 		      device_adapts(file->f_mapping->host) && group_adapts() &&
 		      !known_file_is_program(file);
 	struct slot *slot = slot_of_current();
-	bool read = true;
+	bool read;
 
 	/* It was mapped before the module came. */
 	if (vma->vm_flags & VM_EXEC)
@@ -135,8 +135,7 @@ bool fault_begins(struct vm_fault *vmf, bool adaptive)
 	slot->writes = (vma->vm_flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
 	slot->marked = NULL;
 	slot->arriving = NULL;
-	if (adapts)
-		read = check_read(slot, file);
+	read = !adapts || check_read(slot, file);
 	spin_unlock(&slot->lock);
 
 	/* Otherwise the kernel stops to read ahead, and nobody is asked. */
@@ -183,18 +182,23 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 	return page;
 }
 
+/* It goes from folio to folio: page_cache_next_miss() has to begin where one does. */
 static unsigned long next_miss(const void *cache, unsigned long index, unsigned long most)
 {
-	struct address_space *mapping = (void *)cache;
-	unsigned long miss;
-	const void *last;
+	XA_STATE(xas, &((struct address_space *)cache)->i_pages, index);
+	unsigned long end = index + most;
+	struct folio *folio;
 
 	rcu_read_lock();
-	miss = page_cache_next_miss(mapping, index, most);
-	/* If none misses, older kernels return the last page, and newer ones that behind it. */
-	last = miss == index + most - 1 ? xa_load(&mapping->i_pages, miss) : NULL;
+	xas_for_each(&xas, folio, end - 1) {
+		if (xas_retry(&xas, folio))
+			continue;
+		if (xa_is_value(folio) || xas.xa_index > index)
+			break;
+		index = (xas.xa_index | (BIT(xa_get_order(xas.xa, xas.xa_index)) - 1)) + 1;
+	}
 	rcu_read_unlock();
-	return last && !xa_is_value(last) ? miss + 1 : miss;
+	return min(index, end);
 }
 
 /* The facts that the policy judges, but for the page and memory. */
@@ -264,8 +268,7 @@ static bool adapt(struct slot *slot, struct mmap_readahead_miss *miss, struct de
 	}
 	known_file_unlock(state);
 	device_count(device, FAULT_MISSES, 1);
-	if (slot->answer.size > 1)
-		device_count(device, FAULT_AHEAD, slot->answer.size - 1);
+	device_count(device, FAULT_AHEAD, slot->answer.size - 1);
 	return true;
 }
 

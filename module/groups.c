@@ -8,7 +8,6 @@
 #include <linux/cgroup.h>
 #include <linux/hash.h>
 #include <linux/moduleparam.h>
-#include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -39,11 +38,8 @@ struct scope {
 	char names[];
 };
 
-/* NULL if all adapt. */
+/* NULL if all adapt. Parameters of a module are changed, and shown, one after the other. */
 static struct scope __rcu *scope;
-
-/* Of who changes it. */
-static DEFINE_MUTEX(scope_lock);
 
 DEFINE_STATIC_KEY_FALSE(groups_named);
 
@@ -159,17 +155,13 @@ static struct scope *parse(const char *text)
 /* Have tasks in the groups of @new adapt, or all. */
 static void replace_scope(struct scope *new)
 {
-	struct scope *old;
+	struct scope *old = rcu_replace_pointer(scope, new, true);
 
-	mutex_lock(&scope_lock);
-	old = rcu_replace_pointer(scope, new, lockdep_is_held(&scope_lock));
 	if (new)
 		static_branch_enable(&groups_named);
 	else
 		static_branch_disable(&groups_named);
-	mutex_unlock(&scope_lock);
-	if (old)
-		kfree_rcu(old, rcu);
+	kfree_rcu(old, rcu);
 }
 
 static int set_scope(const char *text, const struct kernel_param *param)
@@ -191,14 +183,9 @@ static int set_scope(const char *text, const struct kernel_param *param)
 
 static int get_scope(char *text, const struct kernel_param *param)
 {
-	const struct scope *named;
-	int size;
+	const struct scope *named = rcu_dereference_protected(scope, true);
 
-	rcu_read_lock();
-	named = rcu_dereference(scope);
-	size = sysfs_emit(text, "%s\n", named ? named->names : "all");
-	rcu_read_unlock();
-	return size;
+	return sysfs_emit(text, "%s\n", named ? named->names : "all");
 }
 
 /* When the module goes, or does not load. Nobody looks then. */

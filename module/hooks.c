@@ -251,5 +251,5 @@ module_exit(stop);
 
 MODULE_DESCRIPTION("Adaptive window of mapped files, for kernels without it");
 /* As in dkms.conf. */
-MODULE_VERSION("8");
+MODULE_VERSION("9");
 MODULE_LICENSE("GPL");

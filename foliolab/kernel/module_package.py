@@ -60,7 +60,7 @@ cp -a %{{tree}}/. %{{buildroot}}/
 %attr(-, root, root) /usr/src/{name}-{version}
 %attr(-, root, root) /usr/share/doc/{package}
 %post
-dkms add -m {name} -v {version} --rpm_safe_upgrade && dkms autoinstall || :
+dkms add -m {name} -v {version} --rpm_safe_upgrade && dkms install -m {name} -v {version} --force || :
 %preun
 dkms remove -m {name} -v {version} --all --rpm_safe_upgrade || :
 """

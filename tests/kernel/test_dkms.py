@@ -17,7 +17,7 @@ from foliolab.kernel.debian_headers import headers, make_command
 
 NAME, VERSION = module.name_and_version()
 WHICH = ("-m", NAME, "-v", VERSION)
-SOURCES = "acf65d695b0ab592"
+SOURCES = "73b863fdebffc42c"
 """Hash of what this version is made of."""
 SKIPPED = 77
 """What DKMS ends with where it is not to build; scripts of packages go on then."""
@@ -161,4 +161,7 @@ def test_dkms_builds_it_and_skips_kernels_on_which_it_was_not_tried(added: Dkms,
     config = added.headers / ".config"
     config.write_text(f"{config.read_text()}CONFIG_PREEMPT_RT=y\n")
     assert added.run("build", *WHICH, "--config", str(config), release="6.12.1").returncode == SKIPPED
+    done = added.run("autoinstall", release="6.12.1")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "is skipped: it was not tried on kernels such as 6.12.1." in done.stderr
     assert [path.name for path in (added.place / "tree").rglob("module/*.ko*")] == [built.name]
