@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Disks that take time, as experiments/devices.toml has them and as a user gives them on the command line."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -89,7 +90,7 @@ def device_of(text: str) -> Device:
     if text in known:
         return known[text]
     words = text.split(",")
-    if len(words) != 4 or not all(word.isascii() and word.isdecimal() for word in words):
+    if len(words) != 4 or not all(re.fullmatch("[0-9]{1,10}", word) for word in words):
         raise UsageError(
             f"There is no device '{text}'; there are {', '.join(known)}, or four numbers such as 1000,125,3000,64."
         )

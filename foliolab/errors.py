@@ -19,11 +19,9 @@ LabError = FolioError
 """Base of all expected failures; the message is a sentence for the user."""
 
 
-class ChecksFailed(LabError):
+class ChecksFailed(LabError, status=1):
     """An answer is no: --check fails, a kernel fails a test that the first passes, a compiler complains about a kernel
     of the matrix, or doctor misses something."""
-
-    status = 1
 
 
 def require_known(
@@ -36,133 +34,89 @@ def require_known(
             raise error(f"{complaint} '{name}'; known: {', '.join(there)}.")
 
 
-class UnknownExperiment(LabError):
+class UnknownExperiment(LabError, status=10):
     """No experiment has this name."""
 
-    status = 10
 
-
-class UnknownVariant(LabError):
+class UnknownVariant(LabError, status=11):
     """No variant has this name."""
 
-    status = 11
 
-
-class UnknownCell(LabError):
+class UnknownCell(LabError, status=12):
     """A pattern, or any other axis value, that the experiment does not have."""
 
-    status = 12
 
-
-class BadExperiment(LabError):
+class BadExperiment(LabError, status=13):
     """A file that is no TOML, or whose TOML does not say what it has to: an experiment, the plan, the matrix."""
 
-    status = 13
 
-
-class StoreError(LabError):
+class StoreError(LabError, status=14):
     """The sample store is damaged, or another run is using it."""
 
-    status = 14
 
-
-class SourceError(LabError):
+class SourceError(LabError, status=20):
     """A source, of a kernel or of LTP, that is absent or cannot be used."""
 
-    status = 20
 
-
-class HookError(LabError):
+class HookError(LabError, status=21):
     """A patch of kernel/patches does not apply, named with file and hunk."""
 
-    status = 21
 
-
-class ConfigError(LabError):
+class ConfigError(LabError, status=22):
     """The final .config lacks something that a fragment asked for."""
 
-    status = 22
 
-
-class BuildError(LabError):
+class BuildError(LabError, status=23):
     """A kernel, a module or a program could not be built."""
 
-    status = 23
 
-
-class UnknownKernel(LabError):
+class UnknownKernel(LabError, status=24):
     """A kernel's name that names nothing: no such version, path or ref."""
 
-    status = 24
 
-
-class SeriesError(LabError):
+class SeriesError(LabError, status=25):
     """A series of the user's that does not apply."""
 
-    status = 25
 
-
-class DirtyTree(LabError):
+class DirtyTree(LabError, status=26):
     """A git tree with changes that are not committed, where a commit is what matters."""
 
-    status = 26
 
-
-class MissingTool(LabError):
+class MissingTool(LabError, status=30):
     """A program that is needed is not installed."""
 
-    status = 30
 
-
-class GuestCrashed(LabError):
+class GuestCrashed(LabError, status=31):
     """The guest crashed, or its kernel complained while a program of the user ran (exec)."""
 
-    status = 31
 
-
-class GuestHung(LabError):
+class GuestHung(LabError, status=32):
     """The guest did not end in time."""
 
-    status = 32
 
-
-class GuestOutOfMemory(LabError):
+class GuestOutOfMemory(LabError, status=33):
     """The guest ran out of memory."""
 
-    status = 33
 
-
-class NoResult(LabError):
+class NoResult(LabError, status=34):
     """There is no result: the guest gave none, or nothing like that was measured."""
 
-    status = 34
 
-
-class HostLost(LabError):
+class HostLost(LabError, status=35):
     """QEMU went away without the guest's doing."""
 
-    status = 35
 
-
-class ModelError(LabError):
+class ModelError(LabError, status=36):
     """A machine or a pattern that the model cannot be asked about."""
 
-    status = 36
 
-
-class BootFailed(LabError):
+class BootFailed(LabError, status=37):
     """A kernel with which no guest comes up."""
 
-    status = 37
 
-
-class ClusterError(LabError):
+class ClusterError(LabError, status=43):
     """Workers or their scheduler that cannot be had, do not fit, or are gone."""
 
-    status = 43
 
-
-class EmptyPart(LabError):
+class EmptyPart(LabError, status=44):
     """A part of a plan in which there is nothing to measure."""
-
-    status = 44

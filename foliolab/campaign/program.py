@@ -204,7 +204,7 @@ def require_static(program: Path, arch: Architecture) -> None:
             table, size, count = struct.unpack_from("<Q", header, 32)[0], *struct.unpack_from("<HH", header, 54)
             stream.seek(table)
             kinds = [struct.unpack_from("<I", stream.read(size))[0] for _ in range(count)]
-    except struct.error as error:
+    except (struct.error, ValueError, OverflowError) as error:
         raise UsageError(f"{program} is not a whole executable.") from error
     except OSError as error:
         raise UsageError(f"{program} cannot be read: {error.strerror}.") from error

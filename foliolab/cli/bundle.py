@@ -15,7 +15,7 @@ from foliolab.campaign.runner import jobs_of
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.measure import add_plan, request_of
 from foliolab.cli.options import add_profile
-from foliolab.errors import UsageError
+from foliolab.errors import EmptyPart, UsageError
 from foliolab.metal.bundle import make_bundle, pack
 from foliolab.progress import say
 from foliolab.vm.accel import HOST
@@ -36,6 +36,8 @@ def handle(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="foliolab-bundle-") as scratch:
         place = Path(scratch, "metal")
         boots = make_bundle(place, jobs)
+        if not boots:
+            raise EmptyPart("Nothing is left to measure, so there is no bundle.")
         pack(place, arguments.output)
     say(f"{arguments.output} has {boots} boots; it is {arguments.output.stat().st_size >> 20} MiB.")
     return 0

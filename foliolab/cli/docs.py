@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 
 from foliolab.cli.described import manual
-from foliolab.errors import UsageError
-from foliolab.files import INSTALLED, REPOSITORY
+from foliolab.cli.options import require_checkout
+from foliolab.files import REPOSITORY
 from foliolab.progress import say
 from foliolab.site import build_site
 
@@ -21,8 +21,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    if INSTALLED:
-        raise UsageError("The documents are in a checkout of foliolab, not in what pip installs.")
+    require_checkout("documents")
     build_site(arguments.build, manual())
     say(f"The site begins at {arguments.build / 'index.html'}.")
     return 0

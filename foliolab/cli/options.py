@@ -21,6 +21,7 @@ from foliolab.arch import ARCHITECTURES, NATIVE, Architecture, architecture, siz
 from foliolab.campaign.runner import Here, Workers
 from foliolab.device import device_of, help_text
 from foliolab.errors import UsageError
+from foliolab.files import INSTALLED
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
 from foliolab.metal.machine import OnMachine, remote_machine
@@ -133,7 +134,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def _shard(text: str) -> Shard:
     part, _, of = text.partition("/")
-    if not (part.isdecimal() and of.isdecimal() and 1 <= int(part) <= int(of)):
+    if not (re.fullmatch("[0-9]{1,9}/[0-9]{1,9}", text) and 1 <= int(part) <= int(of)):
         raise argparse.ArgumentTypeError(f"'{text}' is no part such as 1/3")
     return int(part), int(of)
 
@@ -153,6 +154,12 @@ def workers(arguments: argparse.Namespace) -> AbstractContextManager[Workers]:
     return cluster.local(arguments.workers) if arguments.workers else cluster.scheduled(arguments.cluster)
 
 
+def require_checkout(what: str) -> None:
+    """Raise UsageError where there is no checkout, so that ``what`` is not there, or would be lost."""
+    if INSTALLED:
+        raise UsageError(f"The {what} are in a checkout of foliolab, not in what pip installs.")
+
+
 def names_of(option: str, text: str | None) -> list[str]:
     """Names with commas between them, as an option has them; none without it. UsageError for an empty one."""
     names = [] if text is None else [name.strip() for name in text.split(",")]
@@ -166,7 +173,7 @@ def limits_of(text: str | None) -> list[int | None]:
     if text is None:
         return [None]
     found = list(dict.fromkeys(text.split(",")))
-    if not all(word.isascii() and word.isdecimal() for word in found):
+    if not all(re.fullmatch("[0-9]{1,10}", word) for word in found):
         raise UsageError(f"--read-ahead-kb takes numbers of KiB, such as 128,4096, not '{text}'.")
     return [int(word) for word in found]
 

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import add_json, add_workers, names_of, workers
+from foliolab.cli.options import add_json, add_workers, names_of, require_checkout, workers
 from foliolab.errors import LabError, UsageError
-from foliolab.files import INSTALLED
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.report.columns import Column
@@ -40,8 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    if INSTALLED:
-        raise UsageError("The documents are in a checkout of foliolab, not in what pip installs.")
+    require_checkout("documents")
     parts = load_plan()
     names = [name for some in arguments.only for name in names_of("--only", some)]
     chosen = choose_parts(parts, names, quick=arguments.quick)

@@ -52,8 +52,8 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError("--ablation has no bounds: it does not go with --check.")
     if arguments.check and (arguments.pattern or arguments.trace or arguments.device):
         raise UsageError("--check is about the whole suite: it goes with none of --pattern, --trace and --device.")
-    if arguments.table and (arguments.pattern or arguments.device):
-        raise UsageError("--table is about all cells: it goes with neither --pattern nor --device.")
+    if arguments.table and (arguments.pattern or arguments.trace or arguments.device):
+        raise UsageError("--table is about all cells: it goes with none of --pattern, --trace and --device.")
     if arguments.ablation:
         _ablate(suite, cases, devices, arguments)
         return 0

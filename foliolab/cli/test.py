@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 from foliolab.cli.changed import QUICK, beside, changed_files
-from foliolab.cli.options import add_words, words
+from foliolab.cli.options import add_words, require_checkout, words
 from foliolab.errors import UsageError
-from foliolab.files import INSTALLED, REPOSITORY
+from foliolab.files import REPOSITORY
 from foliolab.process import dying_with_parent
 
 _CHECKS = (
@@ -36,8 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    if INSTALLED:
-        raise UsageError("The tests are in a checkout of foliolab, not in what pip installs.")
+    require_checkout("tests")
     chosen = words(arguments)
     if chosen and arguments.changed:
         raise UsageError("--changed chooses tests itself: it goes with no arguments for pytest.")

@@ -56,7 +56,8 @@ def on_file(arguments: argparse.Namespace) -> bool:
 
 def _require_absent(arguments: argparse.Namespace, names: Sequence[str], words: str) -> None:
     for name in names:
-        if getattr(arguments, name) not in (None, False):
+        value = getattr(arguments, name)
+        if value is not None and value is not False:
             raise UsageError(f"--{name.replace('_', '-')} {words}.")
 
 

@@ -2,6 +2,7 @@
 """Running what makes objects in a build directory: how far it is, what it complains of, what a kill leaves."""
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -107,7 +108,7 @@ def _expected(directory: Path) -> int:
     """
 
     def kind(place: Path) -> str:
-        return place.name.partition("-")[2].rpartition("-")[0]
+        return re.sub(r"^(git-|tree-)?[^-]+-", "", place.name).rpartition("-")[0]
 
     done = [file for file in directory.parent.glob("*/System.map") if not (file.parent / _STAMP).exists()]
     alike = [file for file in done if kind(directory) and kind(file.parent) == kind(directory)]

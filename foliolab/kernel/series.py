@@ -14,7 +14,7 @@ from foliolab.files import KERNEL
 from foliolab.kernel.config import numbers
 from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.git_source import Repository
-from foliolab.kernel.name import BASE_VERSION, OURS, parse_name
+from foliolab.kernel.name import BASE_VERSION, OURS, expanded, parse_name
 from foliolab.kernel.source import Source
 from foliolab.process import git, tool
 
@@ -104,7 +104,7 @@ def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:
             if each == OURS:
                 scratch.apply_features(read_series(source.version), KERNEL)
             else:
-                scratch.apply_mail(Path(each).expanduser().resolve())
+                scratch.apply_mail(expanded(each).resolve())
         return scratch.content()
 
 

@@ -69,7 +69,10 @@ def of_documents(
     reports = [
         each
         for each in samples
-        if each.experiment == _REPORTS and each.device and each.cell["read_ahead_kb"] == _WINDOW_KB
+        if each.experiment == _REPORTS
+        and each.device
+        and each.cell["read_ahead_kb"] == _WINDOW_KB
+        and (each.arch, each.page_size, each.scale) == (X86_64.name, X86_64.page_sizes[0], "quick")
     ]
     found = {READS: to_svg(reads_picture(reads))} if reads else {}
     if reports:

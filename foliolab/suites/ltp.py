@@ -102,6 +102,7 @@ def _git(place: Path, *arguments: str) -> bytes:
 def ltp_guest(programs: Path) -> DebianGuest:
     """The guest that tests run in: behind a disk with their ``programs``, one that is theirs to format."""
     spare = cache_directory() / "disks" / "spare.raw"
+    spare.parent.mkdir(parents=True, exist_ok=True)
     with full_disk_named(spare), spare.open("ab") as stream:
         stream.truncate(_SPARE_BYTES)
     disks = (Disk(programs, "raw"), Disk(spare, "raw"))

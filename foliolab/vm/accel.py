@@ -4,6 +4,7 @@
 import os
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -103,9 +104,13 @@ def kvm_fails(arch: Architecture, *, again: bool = False) -> str:
     boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     key = digest([boot, qemu_version(arch), arch.tiny_guest.image])
     remembered = cache_directory() / "kvm" / f"{arch.name}-{key}"
-    if again or not remembered.exists():
-        write_atomic(remembered, boot_tiny_guest(arch, _kvm(arch)))
-    return remembered.read_text()
+    if not again and remembered.exists():
+        return remembered.read_text()
+    failure = boot_tiny_guest(arch, _kvm(arch))
+    # Without room for it, the next one tries again.
+    with suppress(OSError):
+        write_atomic(remembered, failure)
+    return failure
 
 
 def choose(arch: Architecture, wanted: Wanted = "auto", *, timed: bool = False) -> Accelerator:

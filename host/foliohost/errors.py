@@ -5,6 +5,8 @@ The lab's errors belong to the same tree. Nothing below the command line calls `
 and ``foliohost.cli.ending`` prints the sentence and exits with ``status``.
 """
 
+from __future__ import annotations
+
 INTERRUPTED = 130
 """The exit status after Ctrl-C or SIGTERM."""
 
@@ -14,38 +16,31 @@ class FolioError(Exception):
 
     status = 3
 
+    def __init_subclass__(cls, status: int | None = None) -> None:
+        """Give a kind of failure its exit status, or that of the kind which it belongs to."""
+        if status is not None:
+            cls.status = status
 
-class UsageError(FolioError):
+
+class UsageError(FolioError, status=2):
     """The command line asks for something that makes no sense."""
 
-    status = 2
 
-
-class BadTrace(FolioError):
+class BadTrace(FolioError, status=15):
     """A trace that cannot be read, or written: absent, of another version, cut off, damaged."""
 
-    status = 15
 
-
-class DiskFull(FolioError):
+class DiskFull(FolioError, status=40):
     """No space is left on a disk."""
 
-    status = 40
 
-
-class NotPermitted(FolioError):
+class NotPermitted(FolioError, status=41):
     """The kernel lets only root, or a process's owner, do that."""
 
-    status = 41
 
-
-class NoCure(FolioError):
+class NoCure(FolioError, status=42):
     """A window that cannot be set, or not safely."""
 
-    status = 42
 
-
-class NoProbe(FolioError):
+class NoProbe(FolioError, status=45):
     """A file by which the disk under it cannot be measured: too little data, holes, no direct reads, no disk."""
-
-    status = 45

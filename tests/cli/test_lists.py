@@ -52,7 +52,7 @@ def test_no_name_is_empty(command: str, store: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("command", LIMITS)
 def test_no_window_is_empty(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for text in ("", "128,"):
+    for text in ("", "128,", 5000 * "9"):
         words = f"--read-ahead-kb takes numbers of KiB, such as 128,4096, not '{text}'.\n"
         assert said(command, text, capsys) == (2, words)
 

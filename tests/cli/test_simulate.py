@@ -122,6 +122,13 @@ def test_bounds_are_those_of_the_whole_suite(argv: list[str], own: Path) -> None
     assert (done.returncode, sentence(done)) == (2, words)
 
 
+@pytest.mark.parametrize("argv", [["--pattern", "zipf"], ["--device", "nvme"], ["--trace", "some.trace"]])
+def test_a_table_of_documents_is_of_the_whole_suite(argv: list[str], own: Path) -> None:
+    done = lab("simulate", "--table", *[str(own) if word == "some.trace" else word for word in argv])
+    words = "--table is about all cells: it goes with none of --pattern, --trace and --device."
+    assert (done.returncode, sentence(done)) == (2, words)
+
+
 def test_ablation_has_no_bounds() -> None:
     done = lab("simulate", "--check", "--ablation")
     words = "--ablation has no bounds: it does not go with --check."

@@ -112,6 +112,9 @@ def test_a_finished_build_of_another_source_tells_how_many_objects_there_are(tmp
     # Nothing is known of an architecture that was not built, nor how much of what is there is made again.
     assert making._expected(tmp_path / "0c-arm64-4k-lab-patched") == 0
     assert making._expected(tmp_path / "0a-x86_64-lab-patched") == 0
+    # A user's tree is one more source.
+    assert making._expected(tmp_path / "git-0c-x86_64-lab-patched") == 3
+    assert making._expected(tmp_path / "tree-0d-x86_64-lab-patched") == 3
 
 
 @pytest.mark.parametrize(("last_words", "swept"), [("exit 2", False), ("kill -KILL $$", True)])

@@ -217,6 +217,7 @@ def scratch_of(pid: int, place: Path) -> int:
         (["--on", "README.md"], "README.md is too small: it has"),
         (["--kernel-too"], "--kernel-too goes with --on or --scratch only."),
         (["--repetitions", "4"], "--repetitions goes with --on or --scratch only."),
+        (["--repetitions", "0"], "--repetitions goes with --on or --scratch only."),
         (["--on", "x", "--device", "nvme"], "--device does not go with --on and --scratch."),
         (["--on", "x", "--table"], "--table does not go with --on and --scratch."),
         (["--on", "x", "--repetitions", "2"], "--repetitions is at least 3"),
