@@ -13,11 +13,12 @@ from pathlib import Path
 from foliohost import windows
 from foliohost.devices import HostDevice, device_of
 from foliohost.errors import FolioError, NoCure, UsageError
-from foliohost.openings import Opened, Openings, give_back
+from foliohost.files import in_container
+from foliohost.openings import DiskMounts, Opened, Openings, give_back
 from foliohost.processes import start_time
 from foliohost.state import Cure, State, WindowChange, changing
 from foliohost.taken import TooMany, all_held
-from foliohost.windows import Descriptors, OpenFile
+from foliohost.windows import Closed, Descriptors, OpenFile
 
 _AGAIN_SECONDS = 3600
 """After which a policy gives a file its window again although nothing has changed that we see."""
@@ -32,6 +33,14 @@ class Given:
     """What others opened while the device had that window; None if the kernel does not tell us all."""
     moment_us: int
     """How long that was, in microseconds."""
+    left_out: tuple[FolioError, ...] = ()
+    """Why others could not be given it, unless they were closed."""
+
+
+def require_machine() -> None:
+    """NoCure in a container: it would forget at its end what was set, and cannot see who else has a file open."""
+    if in_container():
+        raise NoCure("This container would forget at its end what it has set. Run the cure on the machine itself.")
 
 
 def apply_to_device(file: Path, read_ahead_kb: int) -> Cure:
@@ -39,7 +48,7 @@ def apply_to_device(file: Path, read_ahead_kb: int) -> Cure:
     windows.require_window(read_ahead_kb)
     device = device_of(file)
     with changing() as state:
-        now = device.read_ahead_kb
+        now = windows.window_of(device.attribute)
         place = str(file.absolute())
         cure = Cure(place, device.name, str(device.attribute), read_ahead_kb, now, _ticks(), sequence=device.sequence)
         if old := _of_device(device, state.by_key()):
@@ -58,13 +67,14 @@ def apply_to_open_files(files: Sequence[OpenFile], device: HostDevice, read_ahea
     windows.require_window(read_ahead_kb)
     with changing() as state:
         state.have_keeper()
-        told = Descriptors()
+        told, mounts = Descriptors(), DiskMounts(device.attribute)
         with all_held(files, told) as (handles, reached, faults):
             for fault in faults:
                 if isinstance(fault, TooMany):  # of those that are left out nobody would know
                     raise fault
+            left_out = [fault for fault in faults if not isinstance(fault, (Closed, UsageError))]
             if not reached:
-                raise faults[-1] if faults else NoCure("No process has this file open.")
+                raise [NoCure("No process has this file open."), *faults, *left_out][-1]
             known = state.by_key()
             for file in reached:
                 if (before := known.get(file.key)) and not _stays(before, device, told.of(file)):
@@ -78,11 +88,14 @@ def apply_to_open_files(files: Sequence[OpenFile], device: HostDevice, read_ahea
                 for file in reached
             ]
             old = [replace(cure, read_ahead_kb=_window_now(cure, known)) for cure in new]
-            change = WindowChange(device.name, str(device.attribute), device.read_ahead_kb, read_ahead_kb, tuple(old))
+            now = windows.window_of(device.attribute)
+            change = WindowChange(device.name, str(device.attribute), now, read_ahead_kb, tuple(old))
             opened, moment = state.step(
-                change, [*state.without(new), *new], lambda: _give(device.attribute, read_ahead_kb, handles, reached)
+                change,
+                [*state.without(new), *new],
+                lambda: _give(device.attribute, read_ahead_kb, handles, reached, mounts),
             )
-    return Given(tuple(new), opened, moment // 1000)
+    return Given(tuple(new), opened, moment // 1000, tuple(left_out))
 
 
 def undo(wanted: Callable[[Cure], bool]) -> Iterator[tuple[Cure, str]]:
@@ -153,7 +166,7 @@ def _cure_of(
 ) -> Cure:
     attribute = str(device.attribute)
     cure = Cure(
-        file.path, device.name, attribute, read_ahead_kb, device.read_ahead_kb, _ticks(),
+        file.path, device.name, attribute, read_ahead_kb, windows.window_of(device.attribute), _ticks(),
         file.pid, file.started, file.number, file.inode, policy, sequence=device.sequence,
     )  # fmt: skip
     if old := known.get(cure.key):
@@ -184,14 +197,14 @@ def _window_now(cure: Cure, known: Mapping[tuple[object, ...], Cure]) -> int:
 
 
 def _give(
-    attribute: Path, read_ahead_kb: int, handles: Sequence[int], ours: Sequence[OpenFile]
+    attribute: Path, read_ahead_kb: int, handles: Sequence[int], ours: Sequence[OpenFile], mounts: DiskMounts
 ) -> tuple[tuple[Opened, ...] | None, int]:
     """Give open files a window; returns what others opened meanwhile, and how long that was, in nanoseconds.
 
     None if the kernel does not tell us all of that.
     """
     try:
-        openings = Openings(attribute)
+        openings = Openings(mounts)
     except OSError:
         return None, windows.give_window(attribute, read_ahead_kb, handles)
     with closing(openings):
@@ -233,6 +246,7 @@ def _put_files_back(
     first = cures[0]
     attribute = Path(first.attribute)
     state.have_keeper()
+    mounts = DiskMounts(attribute)
     with all_held([cure.open_file for cure in cures], told) as (handles, reached, unreached):
         faults += unreached
         keys = {file.key for file in reached}
@@ -241,7 +255,7 @@ def _put_files_back(
             change = WindowChange(
                 first.device, first.attribute, windows.window_of(attribute), first.before_kb, tuple(back)
             )
-            state.step(change, state.without(back), lambda: _give(attribute, first.before_kb, handles, reached))
+            state.step(change, state.without(back), lambda: _give(attribute, first.before_kb, handles, reached, mounts))
     return back
 
 

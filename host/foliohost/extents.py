@@ -21,7 +21,7 @@ _NOT_PLAIN = 0x2 | 0x4 | 0x8 | 0x100 | 0x200 | 0x400 | 0x800
 def has_map(handle: int) -> bool:
     """Whether the file system has a map of this file."""
     try:
-        _extents(handle, 0, 1)
+        _extents(handle, 0, 1, 0)
     except OSError:
         return False
     return True
@@ -30,19 +30,20 @@ def has_map(handle: int) -> bool:
 def plain_extents(handle: int, size: int) -> Iterator[tuple[int, int]]:
     """Where each extent of plain data begins and ends, in bytes, up to ``size``; the last one may end behind it.
 
-    Dirty pages are written first. OSError if the file system has no map.
+    Dirty pages are written first, once. OSError if the file system has no map.
     """
-    position = 0
-    while position < size and (found := _extents(handle, position, size)):
+    position, how = 0, _SYNC
+    while position < size and (found := _extents(handle, position, size, how)):
+        how = 0
         for start, length, flags in found:
             position = start + length
             if not flags & _NOT_PLAIN:
                 yield start, position
 
 
-def _extents(handle: int, start: int, end: int) -> list[tuple[int, int, int]]:
-    """Start, length and flags of the first extents between these two offsets."""
-    answer = bytearray(_HEAD.pack(start, end - start, _SYNC, 0, _EXTENTS, 0)) + bytes(_EXTENTS * _EXTENT.size)
+def _extents(handle: int, start: int, end: int, how: int) -> list[tuple[int, int, int]]:
+    """Start, length and flags of the first extents between these two offsets; ``how`` is nothing or _SYNC."""
+    answer = bytearray(_HEAD.pack(start, end - start, how, 0, _EXTENTS, 0)) + bytes(_EXTENTS * _EXTENT.size)
     fcntl.ioctl(handle, _FIEMAP, answer)
     count = _HEAD.unpack_from(answer)[3]
     extents = (_EXTENT.unpack_from(answer, _HEAD.size + number * _EXTENT.size) for number in range(count))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,10 +14,11 @@ from heapq import merge
 from operator import itemgetter
 
 from foliohost.errors import FolioError
+from foliohost.mapped import MappedFile
 from foliohost.processes import PAGE_BYTES
 from foliohost.ringbuffer import Event, filled, first_time
 from foliohost.runs import RunCounts, RunsSeen
-from foliohost.touches import ADD, FAULT, FIELDS, MAP, File, device_name
+from foliohost.touches import ADD, FAULT, FIELDS, MAP, File, device_name, device_number
 from foliohost.tracefs import Instance, tracefs
 
 BUFFERS_KIB = 8 << 10
@@ -32,6 +33,7 @@ _BATCH = 4096
 """Events that are sorted together, at least: an event takes seven times as much memory as on its page."""
 _END = 1 << 64
 """After all events, in nanoseconds."""
+_ALIKE = "Files in several subvolumes of btrfs have one number for the tracepoints: what is read of them is estimated."
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,13 @@ class FaultCounts:
             elif task in missing:
                 self._add(missing[task], *fields[1:])
 
+    def begin(self, file: File) -> None:
+        """Count anew what is done with a file."""
+        self.major_faults.pop(file, None)
+        self.runs.pop(file, None)
+        if file in self.read_pages:  # else nobody knows whether events tell of it by that number
+            self.read_pages[file] = 0
+
     def _add(self, fault: tuple[File, int, bool], device: int, inode: int, first: int, order: int) -> None:
         file, page, reads = fault
         if not reads or file != (device, inode):
@@ -109,6 +118,8 @@ class FaultTrace:
         """Those that others may still come before: they were not there yet when the others were fetched."""
         self._early: list[Event] = []
         """Events of other pages, of which the same is true."""
+        self._beginnings: deque[tuple[int, File]] = deque()
+        """Times in order, and the file that is counted anew from each."""
         self._fetched = 0
         """When that began last, in nanoseconds."""
         self._failed = ""
@@ -126,9 +137,14 @@ class FaultTrace:
 
     def begin(self) -> None:
         """Count from now on, whatever the caller does meanwhile. No program is to be started then: that forks."""
-        self._thread.start()
+        if self._thread.ident is None:
+            self._thread.start()
         if self._thread.native_id:  # it is followed where we are, as all that we start
             self._counts.but.add(self._thread.native_id)
+
+    def begin_with(self, file: tuple[str, int]) -> None:
+        """Count what faults do with a file, by device and inode as ``Mapping.file`` has them, from now on alone."""
+        self._beginnings.append((time.monotonic_ns(), (device_number(file[0]), file[1])))
 
     def end(self) -> None:
         """Count no more."""
@@ -176,10 +192,17 @@ class FaultTrace:
     def _take(self, until: int) -> int:
         """Count the early events before a time; returns how many others there are."""
         self._early.sort(key=itemgetter(0))
+        while self._beginnings and self._beginnings[0][0] < until:
+            moment, file = self._beginnings.popleft()
+            self._take_before(moment)
+            self._counts.begin(file)
+        self._take_before(until)
+        return len(self._early)
+
+    def _take_before(self, until: int) -> None:
         counted = bisect_left(self._early, (until,))
         self._counts.take(self._early[:counted])
         del self._early[:counted]
-        return len(self._early)
 
     def faults(self) -> tuple[dict[tuple[str, int], FileFaults], str]:
         """End recording, and tell of each file, by device and inode as ``Mapping.file`` has them; and what is doubtful.
@@ -235,14 +258,14 @@ def reading_seconds(trace: FaultTrace | str) -> float:
 class Traced:
     """What tracepoints told."""
 
-    files: Mapping[tuple[str, int], FileFaults]
+    files: Mapping[MappedFile, FileFaults]
     untraced: str = ""
     """Why they tell nothing; empty if they do."""
     doubt: str = ""
     """What is doubtful of that; empty if nothing is."""
 
 
-def faults_of(trace: FaultTrace | str, files: Collection[tuple[str, int]]) -> Traced:
+def faults_of(trace: FaultTrace | str, files: Collection[MappedFile]) -> Traced:
     """What faults did with each of these files, as far as that is known."""
     if isinstance(trace, str):
         return Traced({}, trace)
@@ -250,7 +273,11 @@ def faults_of(trace: FaultTrace | str, files: Collection[tuple[str, int]]) -> Tr
         found, doubt = trace.faults()
     except FolioError as error:
         return Traced({}, str(error))
-    return Traced(with_idle(found, files), "", doubt)
+    known = with_idle(found, {file[:2] for file in files})
+    volumes = Counter(file[:2] for file in set(files) if file[2])
+    alike = {number for number, faults in known.items() if faults.read_pages and volumes[number] > 1}
+    told = {file: known[file[:2]] for file in files if file[:2] in known.keys() - alike}
+    return Traced(told, "", " ".join(filter(None, (doubt, _ALIKE if alike else ""))))
 
 
 def with_idle(

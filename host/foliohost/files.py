@@ -8,13 +8,27 @@ import fcntl
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from foliohost.errors import DiskFull
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT)
+_MACHINE = 4026531836
+"""The inode of the machine's own name space of process numbers, with every kernel (PROC_PID_INIT_INO)."""
+_NEW = ".new"
+"""The end of the name of what is not whole yet."""
+_STALE_SECONDS = 3600
+"""After which nobody writes such a file any more."""
+
+
+def in_container() -> bool:
+    """Whether we have other process numbers than the machine; not where the kernel does not tell."""
+    with suppress(OSError):
+        return Path("/proc/self/ns/pid").stat().st_ino != _MACHINE
+    return False
 
 
 def state_directory() -> Path:
@@ -50,17 +64,21 @@ def full_disk_named(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise DiskFull(f"No space left on the disk that holds {place}.") from error
         raise
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write ``path`` so that a reader, or a kill at any moment, sees the old or the new content."""
+    """Write ``path`` so that a reader, or a kill at any moment, sees the old or the new content.
+
+    What kills have left beside it goes an hour later.
+    """
     content = data.encode() if isinstance(data, str) else data
     with full_disk_named(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        _sweep(path)
+        handle, name = tempfile.mkstemp(_NEW, f".{path.name}.", path.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(content)
@@ -71,6 +89,16 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def _sweep(path: Path) -> None:
+    """Remove what those who were killed have left of a file that they wrote."""
+    before = time.time() - _STALE_SECONDS
+    with suppress(OSError), os.scandir(path.parent) as entries:  # to write there, one need not be allowed to look
+        for entry in entries:
+            unfinished = entry.name.startswith(f".{path.name}.") and entry.name.endswith(_NEW)
+            if unfinished and entry.stat(follow_symlinks=False).st_mtime < before:
+                Path(entry).unlink()
 
 
 @contextmanager

@@ -18,13 +18,12 @@ from foliohost.costs import fit
 from foliohost.errors import NoProbe
 from foliohost.estimates import DiskCost
 from foliohost.files import open_regular
+from foliohost.places import LEAST_BYTES
 from foliohost.probe import scattered
 from foliohost.processes import PAGE_BYTES
 
 SECONDS = 0.5
 MOST_BYTES = 16 << 20
-LEAST_BYTES = 64 << 20
-"""Of a file: less would be in the drive's own memory after a moment."""
 
 _SIZES = tuple(max(1, kib * 1024 // PAGE_BYTES) for kib in (4, 64, 128))
 _LEAST_ROUNDS = 4

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.faults import FaultTrace, FileFaults, Traced, faults_of, reading_seconds
+from foliohost.faults import FaultTrace, Traced, faults_of, reading_seconds
+from foliohost.mapped import MappedFile
 from foliohost.observation import FileSeen, Observation
-from foliohost.processes import Counters, counters, mappings
+from foliohost.processes import Counters, counters
 from foliohost.shares import FileShare, share_out
 from foliohost.survey import Survey
 from foliohost.verdict import DiagnosisKind, judge
@@ -74,20 +75,20 @@ class HostLoad:
 def watch_host(found: Survey, seconds: float, trace: FaultTrace | str) -> HostLoad:
     """Watch the processes that a survey found for so many seconds."""
     end = time.monotonic() + seconds
-    if isinstance(trace, FaultTrace):
-        trace.begin()
     members: dict[str, list[int]] = {}
     for pid, group in found.groups.items():
         members.setdefault(group, []).append(pid)
     machine = Watch(list)
-    before = _counted(found.groups)
-    watches = {group: Watch(partial(list, pids)) for group, pids in members.items()}
+    watches: dict[str, Watch] = {}
+    before: dict[int, Counters] = {}
+    for group, pids in members.items():
+        watches[group] = Watch(partial(list, pids), trace=trace)
+        before.update(_counted(pids))  # its first look may have been long
     first = time.monotonic() - end + seconds
     _look_until(end - first, list(watches.values()), first, trace)  # to finish reads as much again, at most
     done = {pid: now.since(before[pid]) for pid, now in _counted(before).items()}
-    numbers = {group: _numbers(pids) for group, pids in members.items()}
-    traced = faults_of(trace, {number for each in numbers.values() for number in each.values()})
-    seen = {group: _with_faults(watch.finish(), numbers[group], traced.files) for group, watch in watches.items()}
+    traced = faults_of(trace, set[MappedFile]().union(*(watch.mapped for watch in watches.values())))
+    seen = {group: watch.finish(traced=traced) for group, watch in watches.items()}
     return host_load(machine.finish(), seen, found, done, traced)
 
 
@@ -112,26 +113,6 @@ def _counted(pids: Iterable[int]) -> dict[int, Counters]:
         with suppress(UsageError, NotPermitted, OSError):
             found[pid] = counters(pid)
     return found
-
-
-def _numbers(pids: Iterable[int]) -> dict[str, tuple[str, int]]:
-    """Device and inode of each file that processes map, by its path as they see it."""
-    found = {}
-    for pid in pids:
-        with suppress(UsageError, NotPermitted):
-            found.update({piece.path: piece.file for piece in mappings(pid)})
-    return found
-
-
-def _with_faults(
-    seen: Observation, numbers: Mapping[str, tuple[str, int]], traced: Mapping[tuple[str, int], FileFaults]
-) -> Observation:
-    """An observation with what tracepoints tell of its files."""
-    files = []
-    for file in seen.files:
-        faults = traced.get(numbers.get(_inside(file), ("", 0)))
-        files.append(replace(file, fault_pages=faults.read_pages, major_faults=faults.major_faults) if faults else file)
-    return replace(seen, files=tuple(files))
 
 
 def _inside(file: FileSeen) -> str:

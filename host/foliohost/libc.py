@@ -17,14 +17,23 @@ _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 _libc.statfs.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+_libc.syscall.restype = ctypes.c_long
 _BTRFS = 0x9123683E
 """BTRFS_SUPER_MAGIC."""
 _FAILED = ctypes.c_void_p(-1).value
 
 
-def last_error(what: str) -> OSError:
+def last_error(what: str | None = None) -> OSError:
     """Of the last call of a C library that fails; ``what`` stands for the file's name in what is said of it."""
     return OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), what)
+
+
+def call(name: str, *words: object) -> int:
+    """What a function of the C library returns; OSError if it fails."""
+    found: int = getattr(_libc, name)(*words)
+    if found < 0:
+        raise last_error()
+    return found
 
 
 def is_btrfs(path: Path) -> bool:

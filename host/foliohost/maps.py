@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Generic, TypeVar
 
-from foliohost.devices import find_device
+from foliohost.devices import find_device, mount_of, mounted, number_of
 from foliohost.groups import paths_of
 from foliohost.processes import parse_maps
 from foliohost.touches import File
@@ -145,12 +145,13 @@ def _group(task: int) -> int | None:
 def named(patterns: Sequence[str]) -> dict[File, str]:
     """The files that shell patterns name, which may have ``**``."""
     found: dict[File, str] = {}
+    devices: dict[int, str] = {}
     for pattern in patterns:
         start = Path("/" if pattern.startswith("/") else ".")
         for path in _matching(start, [part for part in pattern.split("/") if part]):
             with suppress(OSError):
                 if path.is_file():
-                    found[file_of(path)] = str(path.resolve())
+                    found[file_of(path, devices)] = str(path.resolve())
     return found
 
 
@@ -186,17 +187,21 @@ def _entries(directory: Path) -> list[Path]:
     return []
 
 
-def file_of(path: Path) -> File:
-    """What the kernel's events call a file. ``os.stat`` has another device where btrfs has subvolumes."""
+def file_of(path: Path, devices: dict[int, str] | None = None) -> File:
+    """What the kernel's events call a file. ``os.stat`` has another device where btrfs has subvolumes.
+
+    ``devices`` keeps MAJOR:MINOR of each mount for the next file: to read what is mounted may take milliseconds.
+    """
+    known = {} if devices is None else devices
     handle = os.open(path, os.O_PATH)
     try:
-        information = Path(f"/proc/self/fdinfo/{handle}").read_text()
-        mount = re.search(r"^mnt_id:\s*(\d+)$", information, re.MULTILINE)
-        table = Path("/proc/self/mountinfo").read_bytes()
-        device = mount and re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ".encode(), table, re.MULTILINE)
-        stat = os.fstat(handle)
-        major, minor = map(int, device.groups()) if device else (os.major(stat.st_dev), os.minor(stat.st_dev))
-        return major << _MINOR_BITS | minor, stat.st_ino
+        mount, status = mount_of(handle), os.fstat(handle)
+        if mount not in known:
+            known.update({each.mount: each.number for each in mounted()})
+        # Whoever has other mounts than we do may have opened the way to it.
+        number = known.setdefault(mount, "") or number_of(status)
+        major, minor = map(int, number.split(":"))
+        return major << _MINOR_BITS | minor, status.st_ino
     finally:
         os.close(handle)
 

@@ -53,6 +53,7 @@ class FileSeen:
     alive: bool
     """Whether one of them still runs."""
     engine: str = ""
+    """Empty if it is of none that is known, or nobody has looked: a look reads nothing of the file."""
     hint_known: bool = True
     """Whether the kernel was asked for ``hint``, which takes long where much is mapped."""
     one_in: int = 1

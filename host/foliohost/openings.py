@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import struct
 import time
 from collections.abc import Iterator
@@ -13,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliohost.devices import find_device
+from foliohost.devices import MountPoint, find_device, mount_of, mounted, number_of
 from foliohost.errors import FolioError, UsageError
-from foliohost.libc import is_btrfs
+from foliohost.libc import call, is_btrfs
 from foliohost.processes import all_processes, mappings, same_file, start_time
 from foliohost.taken import held
 from foliohost.windows import OpenFile
@@ -31,7 +30,6 @@ _AT_ONCE = 100
 """So many events, of which each takes a descriptor."""
 _LATE_SECONDS = 0.001
 """The kernel tells of an opening so much later, at most: a few microseconds, if nothing comes between."""
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
@@ -44,18 +42,47 @@ class Opened:
     """Whether it has the device's own window again; else the process maps it and has closed it."""
 
 
+class DiskMounts:
+    """The mounts of the file systems on a device, those of containers among them, which have mounts of their own."""
+
+    def __init__(self, attribute: Path) -> None:
+        """Those of file systems that have their window from there."""
+        self._attribute = attribute
+        self._ours: list[MountPoint] = []
+        self._known: dict[tuple[str, bool], bool] = {}
+        self.places: dict[str, list[tuple[int, bytes]]] = {}
+        """By the number of the file system: that of each mount, and a way of ours to it."""
+        for process in _with_other_mounts():
+            with suppress(OSError):
+                mounts = mounted(process / "mountinfo")
+                self._ours = self._ours or mounts  # we come first
+                for mount in mounts:
+                    if self.have(mount.number, mount.kind == "btrfs"):
+                        way = bytes(process / "root") + mount.path
+                        self.places.setdefault(mount.number, []).append((mount.mount, way))
+
+    def have(self, number: str, btrfs: bool) -> bool:
+        """Whether the file system with that number, MAJOR:MINOR, has its window from there."""
+        if (number, btrfs) not in self._known:
+            device, (major, minor) = None, map(int, number.split(":"))
+            with suppress(OSError):
+                device = find_device(major, minor, btrfs, mounts=self._ours)
+            self._known[number, btrfs] = device is not None and device.attribute == self._attribute
+        return self._known[number, btrfs]
+
+
 class Openings:
     """The openings of files on a device from now on."""
 
-    def __init__(self, attribute: Path):
+    def __init__(self, mounts: DiskMounts):
         """OSError if the kernel does not tell us."""
-        self._attribute = attribute
+        self._mounts = mounts
         how = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOATIME | getattr(os, "O_LARGEFILE", 0)
-        self._queue = _called("fanotify_init", ctypes.c_uint(_CLASS), ctypes.c_uint(how))
+        self._queue = call("fanotify_init", ctypes.c_uint(_CLASS), ctypes.c_uint(how))
         self._all_marked = True
         try:
-            for mounts in _mounts(attribute).values():
-                self._all_marked &= any(self._mark(*mount) for mount in mounts)
+            for places in mounts.places.values():
+                self._all_marked &= any(self._mark(*place) for place in places)
         except BaseException:
             self.close()
             raise
@@ -67,10 +94,10 @@ class Openings:
         except OSError:
             return False
         try:
-            if _mount_of(handle) != number:  # another one covers it
+            if mount_of(handle) != number:  # another one covers it
                 return False
             words = ctypes.c_uint(_ADD_FILE_SYSTEM), ctypes.c_uint64(_OPEN), _AT_FDCWD, b"/proc/self/fd/%d" % handle
-            _called("fanotify_mark", self._queue, *words)
+            call("fanotify_mark", self._queue, *words)
             return True
         finally:
             os.close(handle)
@@ -90,14 +117,14 @@ class Openings:
         Those whose process has ended are left out.
         """
         time.sleep(_LATE_SECONDS)
-        _called("fanotify_mark", self._queue, ctypes.c_uint(_FLUSH_FILE_SYSTEMS), ctypes.c_uint64(0), _AT_FDCWD, None)
+        call("fanotify_mark", self._queue, ctypes.c_uint(_FLUSH_FILE_SYSTEMS), ctypes.c_uint64(0), _AT_FDCWD, None)
         found: dict[OpenFile, None] = {}
         all_told = self._all_marked
         while events := self._fetch():
             for handle, pid in events:
                 if handle < 0:  # the queue was full
                     all_told = False
-                elif file := _file(handle, pid, self._attribute):
+                elif file := _file(handle, pid, self._mounts):
                     found[file] = None
         return list(found), all_told
 
@@ -116,49 +143,18 @@ def _events(data: bytes) -> Iterator[tuple[int, int]]:
         yield handle, pid
 
 
-def _file(handle: int, pid: int, attribute: Path) -> OpenFile | None:
+def _file(handle: int, pid: int, mounts: DiskMounts) -> OpenFile | None:
     """The file of an event, whose descriptor is closed; None if it is ours, elsewhere, or its process has ended."""
     try:
         link = Path(f"/proc/self/fd/{handle}")
         status, path = os.fstat(handle), str(link.readlink())
-        if pid in (0, os.getpid()) or not _on(status.st_dev, is_btrfs(link), attribute):
+        if pid in (0, os.getpid()) or not mounts.have(number_of(status), is_btrfs(link)):
             return None
         return OpenFile(path, pid, start_time(pid), status.st_dev, status.st_ino)
     except (FolioError, OSError):
         return None
     finally:
         os.close(handle)
-
-
-def _called(name: str, *words: object) -> int:
-    found: int = getattr(_libc, name)(*words)
-    if found < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
-    return found
-
-
-def _mounts(attribute: Path) -> dict[str, list[tuple[int, bytes]]]:
-    """The mounts of each file system that has its window from there: the number of each, and a way of ours to it.
-
-    Those of containers are among them, which have mounts of their own.
-    """
-    found: dict[tuple[str, bool], list[tuple[int, bytes]]] = {}
-    for process in _with_other_mounts():
-        with suppress(OSError):
-            # Names may have whatever other systems end lines and words with.
-            for line in (process / "mountinfo").read_bytes().split(b"\n"):
-                words, kind = line.split(b" "), line.partition(b" - ")[2].partition(b" ")[0]
-                if len(words) < 5:
-                    continue
-                path = re.sub(rb"\\(\d{3})", lambda octal: bytes([int(octal[1], 8)]), words[4])
-                mount = int(words[0]), bytes(process / "root") + path
-                found.setdefault((words[2].decode(), kind == b"btrfs"), []).append(mount)
-    return {
-        number: mounts
-        for (number, btrfs), mounts in found.items()
-        if _on(os.makedev(*map(int, number.split(":"))), btrfs, attribute)
-    }
 
 
 def _with_other_mounts() -> list[Path]:
@@ -168,19 +164,6 @@ def _with_other_mounts() -> list[Path]:
         with suppress(OSError):
             found.setdefault(str((process / "ns/mnt").readlink()), process)
     return list(found.values())
-
-
-def _mount_of(handle: int) -> int:
-    text = Path(f"/proc/self/fdinfo/{handle}").read_text()
-    return int(dict(line.split(":", 1) for line in text.splitlines())["mnt_id"])
-
-
-def _on(number: int, btrfs: bool, attribute: Path) -> bool:
-    """Whether the file system with that number has its window from there."""
-    with suppress(OSError):
-        device = find_device(os.major(number), os.minor(number), btrfs)
-        return device is not None and device.attribute == attribute
-    return False
 
 
 def give_back(files: list[OpenFile]) -> list[Opened]:

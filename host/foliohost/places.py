@@ -23,7 +23,7 @@ from foliohost.processes import PAGE_BYTES
 BLOCK_BYTES = 1 << 20
 """The largest read. Each read lies in a block of this size, which is in one extent, so that it is one request."""
 LEAST_BYTES = 64 << 20
-"""Of data in such blocks: less would be in the drive's own memory after a moment."""
+"""Of data: less would be in the drive's own memory after a moment."""
 
 _MOST_FILES = 16
 _WALK_SECONDS = 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Windows that files are to have whoever opens them, as files in a directory say, and the open files that they name.
+"""Windows that files are to have whoever opens them, as files in a directory say: who has these open gets them.
 
 A section is a policy: ``files`` has patterns of paths, a line each, and ``read_ahead_kb`` the window. ``*`` stays in a
 directory, ``**`` does not. Of several policies that name a file the first counts.
@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import configparser
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from foliohost.cures import Given, apply_to_open_files, still_given
 from foliohost.devices import HostDevice, device_under
 from foliohost.errors import FolioError, UsageError
 from foliohost.processes import all_processes, start_time
-from foliohost.windows import OpenFile, require_window
+from foliohost.state import Cure
+from foliohost.taken import TooMany
+from foliohost.windows import Closed, Descriptors, OpenFile, require_window
 
 DIRECTORY = Path("/etc/foliolab-host.d")
 
@@ -136,3 +139,37 @@ def _of_process(pid: int, policies: Sequence[Policy]) -> Iterator[Named]:
                     continue
                 if device := device_under(link, status):
                     yield Named(policy, OpenFile(path, pid, started, status.st_dev, status.st_ino), device)
+
+
+def enforced(
+    found: Iterable[Named], known: Mapping[tuple[object, ...], Cure], faults: list[tuple[Policy, FolioError]]
+) -> Iterator[Given]:
+    """Give open files the windows of their policies; those that have them already, of the cures ``known``, come first.
+
+    A device has a window once for as many files as can be held at a time. What a policy cannot do keeps no other, and
+    is added to ``faults``.
+    """
+    kept, told = [], Descriptors()
+    groups: dict[tuple[Policy, Path], list[Named]] = {}
+    for each in found:
+        cure = known.get(each.file.key)
+        if cure and still_given(cure, each.policy.read_ahead_kb, each.policy.name, told):
+            kept.append(cure)
+        else:
+            groups.setdefault((each.policy, each.device.attribute), []).append(each)
+    yield Given(tuple(kept), (), 0)
+    waiting = list(groups.values())
+    while waiting:
+        some = waiting.pop(0)
+        asked, half = some[0].policy, len(some) // 2
+        try:
+            given = apply_to_open_files([each.file for each in some], some[0].device, asked.read_ahead_kb, asked.name)
+            faults += [(asked, fault) for fault in given.left_out]
+            yield given
+        except (Closed, UsageError):  # all of them were, meanwhile
+            continue
+        except FolioError as error:
+            if isinstance(error, TooMany) and half:
+                waiting[:0] = some[:half], some[half:]
+            else:
+                faults.append((asked, error))

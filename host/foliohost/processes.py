@@ -50,7 +50,7 @@ class Mapping:
     offset: int
     """In the file, in bytes."""
     path: str
-    """As the process sees it."""
+    """From the root of its mounts, or from ours if it has the same mounts."""
     device: str
     """MAJOR:MINOR of the file system, decimal."""
     inode: int
@@ -59,7 +59,7 @@ class Mapping:
 
     @property
     def file(self) -> tuple[str, int]:
-        """What tells files apart."""
+        """What tells files apart, but for those of btrfs' subvolumes."""
         return self.device, self.inode
 
 
@@ -146,9 +146,36 @@ def _mapping(head: re.Match[str]) -> Mapping:
     )
 
 
-def seen_by(pid: int, path: str) -> Path:
-    """Where we find what the process calls ``path``, in a container as well."""
-    return Path(f"/proc/{pid}/root{path}")
+def seen_by(pid: int, mapping: Mapping) -> Path:
+    """Where we find a file that a process maps, in a container as well.
+
+    A way that does not end with the process, if we see the file under the same name. A process that has another root
+    (chroot) and our mounts has paths from our root.
+    """
+    inside, named = Path(f"/proc/{pid}/root{mapping.path}"), Path(mapping.path)
+    below, ours = _status(inside), _status(named)
+    if below and ours and os.path.samestat(below, ours):
+        return named
+    return named if _likeness(ours, mapping) > _likeness(below, mapping) else inside
+
+
+def _likeness(status: os.stat_result | None, mapping: Mapping) -> int:
+    """2 if a file is the one that is mapped, 1 if it may be: btrfs and overlays have several device numbers. Else 0."""
+    if not status or status.st_ino != mapping.inode:
+        return 0
+    return 2 if _device(status) == mapping.device else 1
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """None if nothing is there, or we may not know."""
+    with suppress(OSError):
+        return path.stat()
+    return None
+
+
+def _device(status: os.stat_result) -> str:
+    """As ``Mapping.device`` has it."""
+    return f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
 
 
 def all_processes() -> list[int]:
@@ -198,9 +225,10 @@ def same_file(pid: int, mapping: Mapping, file: os.stat_result) -> bool:
     """By number, and where a file system has several device numbers (btrfs), by what lies at the path."""
     if mapping.inode != file.st_ino:
         return False
-    if mapping.device == f"{os.major(file.st_dev)}:{os.minor(file.st_dev)}":
+    if mapping.device == _device(file):
         return True
-    return _leads_to(seen_by(pid, mapping.path), file)
+    found = _status(seen_by(pid, mapping))
+    return found is not None and os.path.samestat(found, file)
 
 
 def descriptors(pid: int) -> dict[tuple[int, int], list[int]]:
@@ -219,13 +247,6 @@ def open_files(pid: int) -> set[tuple[int, int]]:
     with suppress(FolioError, OSError):
         return set(descriptors(pid))
     return set()
-
-
-def _leads_to(path: Path, file: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(path.stat(), file)
-    except OSError:
-        return False
 
 
 class Tally:

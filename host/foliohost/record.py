@@ -7,10 +7,12 @@ import os
 import signal
 import time
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -27,6 +29,8 @@ from foliohost.trace import Measured, Trace, TraceFile
 from foliohost.tracefs import Instance, tracefs
 
 LIMIT_BYTES = 256 << 20
+_READ_PAGE_BYTES = 8
+"""What a page that was read takes in a trace that is in memory."""
 _DRAIN_SECONDS = 0.1
 _LOOK_SECONDS = 1.0
 _SHARE = 10
@@ -70,7 +74,7 @@ def record(
     It is over earlier after ``seconds``, once events and kept mappings take ``limit_bytes``, once the disk is full, or
     by a signal that asks us to end. ``patterns`` name files; without any, all that are mapped count. ``fine`` lets
     faults map single pages meanwhile, on the whole machine. ``reads`` takes what is read as well, an event for each
-    folio. ``command`` is what the trace tells of what was run.
+    folio; both traces end where its pages take ``limit_bytes``. ``command`` is what the trace tells of what was run.
 
     FolioError where nothing can be recorded, as on a kernel without the tracepoints.
     """
@@ -94,7 +98,8 @@ def record(
         found = maps.locate(task, address, time)
         return (found[0], found[1] // PAGE_BYTES) if found else None
 
-    touches = Touches(wanted, PAGE_BYTES, around // PAGE_BYTES, locate if maps.keep else None)
+    most = limit_bytes // _READ_PAGE_BYTES
+    touches = Touches(wanted, PAGE_BYTES, around // PAGE_BYTES, locate if maps.keep else None, most)
     touches.take(spool.events(instance.parsed))
     kept = _Kept(touches, maps.names | names)
     common: dict[str, Any] = {
@@ -108,7 +113,7 @@ def record(
     facts = {"kernel": os.uname().release, "fault_around_bytes": around, "seconds": round(duration, 3)}
     trace, read, cached = kept.traces(common, facts, reads, fine)
     located = maps.keep or fine or USER in fields
-    full = spool.size + maps.size >= limit_bytes
+    full = touches.full or spool.size + maps.size >= limit_bytes
     return LiveRecording(trace, read, cached, full, spool.full_disk, located)
 
 
@@ -180,10 +185,12 @@ class _Kept:
     def __init__(self, touches: Touches, names: Mapping[File, str]) -> None:
         self._touches = touches
         self._number = {old: new for new, old in enumerate(dict.fromkeys(touches.file_of))}
+        self._touched = touches.file_of, touches.page_of, bytes(len(touches.page_of)), touches.time_of
+        self._read = touches.read_file_of, touches.read_page_of, touches.read_order_of, touches.read_time_of
         most = Counter[int]()
-        for files, pages in ((touches.file_of, touches.page_of), (touches.read_file_of, touches.read_page_of)):
-            for file, page in zip(files, pages):
-                most[file] = max(most[file], page + 1)
+        for files, pages, orders, _ in (self._touched, self._read):
+            for file, page, order in zip(files, pages, orders):
+                most[file] = max(most[file], page + (1 << order))
         known = {number: file for file, number in touches.files.items()}
         self.files = tuple(self._file(known[old], names, most[old]) for old in self._number)
         self._device_of = {old: known[old][0] for old in self._number}
@@ -200,13 +207,12 @@ class _Kept:
         self, common: Mapping[str, Any], facts: Mapping[str, Any], reads: bool, fine: bool
     ) -> tuple[Trace, Trace | None, int]:
         """What was touched; where reads were recorded, what was read, and how many touched pages never were."""
-        found, window_kb = self._touches, self.read_ahead_kb()
+        window_kb = self.read_ahead_kb()
         facts = {**facts, "read_ahead_kb": window_kb}
-        trace = Trace(**common, **self._fields(found.file_of, found.page_of, found.time_of, facts))
+        trace = Trace(**common, **self._fields(*self._touched, facts))
         if not reads:
             return trace, None, 0
-        columns = found.read_file_of, found.read_page_of, found.read_time_of
-        read = Trace(**common, **self._fields(*columns, {**facts, "reads": True}))
+        read = Trace(**common, **self._fields(*self._read, {**facts, "reads": True}))
         touched = PageSet(trace.file_of, trace.page_of)
         cached = touched.missing(PageSet(read.file_of, read.page_of))
         # Faults that map one page make no hits, without which the kernel stops reading around: that is no stock kernel.
@@ -215,16 +221,22 @@ class _Kept:
         return trace, read, cached
 
     def _fields(
-        self, files: array[int], pages: array[int], times: array[int], facts: Mapping[str, Any]
+        self,
+        files: array[int],
+        pages: array[int],
+        orders: Sequence[int],
+        times: array[int],
+        facts: Mapping[str, Any],
     ) -> dict[str, Any]:
-        chosen = [at for at, file in enumerate(files) if file in self._number]
+        file_of, page_of, ends = array("I"), array("I"), array("Q")
+        for file, page, order in zip(files, pages, orders):
+            if file in self._number:
+                file_of.extend(repeat(self._number[file], 1 << order))
+                page_of.extend(range(page, page + (1 << order)))
+            ends.append(len(page_of))
         start = self._touches.start or 0
-        marks = [round((times[chosen[at]] - start) / 1e6) for at in _marks(len(chosen))]
-        return {
-            "file_of": array("I", (self._number[files[at]] for at in chosen)),
-            "page_of": array("I", (pages[at] for at in chosen)),
-            "other": {"live": dict(facts), "times_ms": marks},
-        }
+        marks = [round((times[bisect_right(ends, at)] - start) / 1e6) for at in _marks(len(page_of))]
+        return {"file_of": file_of, "page_of": page_of, "other": {"live": dict(facts), "times_ms": marks}}
 
     def read_ahead_kb(self) -> int | None:
         """Of the device whose files were touched most; None if it does not tell, or nothing was touched."""

@@ -101,13 +101,13 @@ def maps_large_file(pid: int) -> bool:
     pieces: list[Mapping] = []
     with suppress(UsageError, NotPermitted):
         pieces = mappings(pid)
-    paths = {piece.file: piece.path for piece in pieces}
+    known = {piece.file: piece for piece in pieces}
     for piece in pieces:
         sizes[piece.file] = sizes.get(piece.file, 0) + piece.end - piece.start
         if piece.text:
             texts.add(piece.file)
     large = (file for file, size in sizes.items() if size >= LITTLE_BYTES and file not in texts)
-    return any(_on_disk(file[0], is_btrfs(seen_by(pid, paths[file]))) for file in large)
+    return any(_on_disk(file[0], is_btrfs(seen_by(pid, known[file]))) for file in large)
 
 
 @cache

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
+from foliohost.libc import call
 from foliohost.limits import raise_limit
 from foliohost.processes import start_time
 from foliohost.windows import Closed, Descriptors, OpenFile
@@ -18,8 +19,6 @@ from foliohost.windows import Closed, Descriptors, OpenFile
 _PIDFD_GETFD = 438  # on every architecture
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _ROOM = 16
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
 
 
 @contextmanager
@@ -149,9 +148,4 @@ def pidfd_getfd(pidfd: int, number: int) -> int:
 
     Since Linux 5.6. Both share everything but the number: position, flags, and the window. Python does not have it.
     """
-    arguments = (_PIDFD_GETFD, pidfd, number, 0)
-    found: int = _libc.syscall(*(ctypes.c_long(argument) for argument in arguments))
-    if found < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
-    return found
+    return call("syscall", *map(ctypes.c_long, (_PIDFD_GETFD, pidfd, number, 0)))

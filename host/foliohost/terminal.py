@@ -39,6 +39,14 @@ class Terminal:
         self._stream = stream
         self._styled = stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
+    def shows(self, text: str) -> bool:
+        """Whether the encoding of the stream has these characters."""
+        try:
+            text.encode(self._stream.encoding or "utf-8")
+        except UnicodeEncodeError:
+            return False
+        return True
+
     def out(self, text: str = "", style: str = "") -> None:
         """Print a line, however long; ``style`` is bold, dim, yellow or nothing."""
         text = printable(text)
@@ -106,7 +114,8 @@ def print_table(console: Terminal, columns: Sequence[Column]) -> None:
     widths = column_widths(kept, console.table_width)
     for texts in zip(*(column.title for column in kept)):
         _print_row(console, kept, widths, texts)
-    console.out("─" * (sum(widths) + _GAP * (len(widths) - 1)))
+    rule = "─" if console.shows("─") else "-"
+    console.out(rule * (sum(widths) + _GAP * (len(widths) - 1)))
     for texts in zip(*(column.cells for column in kept)):
         _print_row(console, kept, widths, texts)
 

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 File = tuple[int, int]
-"""The kernel's number of its device (not that of ``os.stat``), and its inode."""
+"""The kernel's number of its device (not that of ``os.stat``), and its inode. Subvolumes of btrfs may share both."""
 
 ADD = "filemap/mm_filemap_add_to_page_cache"
 FAULT = "filemap/mm_filemap_fault"
@@ -28,6 +29,12 @@ FIELDS = {
 def device_name(device: int) -> str:
     """Major and minor number, as in sysfs."""
     return f"{device >> 20}:{device & (1 << 20) - 1}"
+
+
+def device_number(name: str) -> int:
+    """The reverse of ``device_name``."""
+    major, minor = map(int, name.split(":"))
+    return major << 20 | minor
 
 
 class _Fault:
@@ -52,7 +59,7 @@ class Touches:
 
     Where faults map neighbours along, the address of the fault tells which page was meant. Without that, it is the
     first of them. Kernels before 6.11 tell addresses only; ``locate`` finds file and page of what a task had at an
-    address at a time.
+    address at a time. Once faults have read ``most_read_pages``, nothing more is taken.
     """
 
     def __init__(
@@ -61,13 +68,14 @@ class Touches:
         page_size: int,
         around: int,
         locate: Callable[[int, int, int], tuple[File, int] | None] | None = None,
+        most_read_pages: float = math.inf,
     ) -> None:
         self.files: dict[File, int] = {}
         """Those that are wanted, with their numbers."""
         self.file_of, self.page_of, self.time_of = array("I"), array("I"), array("Q")
         """Of each touch; times are in nanoseconds."""
-        self.read_file_of, self.read_page_of = array("I"), array("I")
-        """Of each page that a fault has read, its own or others."""
+        self.read_file_of, self.read_page_of, self.read_order_of = array("I"), array("I"), array("B")
+        """Of each folio that a fault has read: its first page, and how often 2 divides its number of pages."""
         self.read_time_of = array("Q")
         self.start: int | None = None
         """The time of the first event."""
@@ -77,6 +85,9 @@ class Touches:
         """By file: adjacent pages that faults of one task read in a row."""
         self.majors: Counter[int] = Counter()
         """By file: faults that read their own page."""
+        self.full = False
+        """Whether so many pages were read that no more events are taken."""
+        self._left = most_read_pages
         self._wanted, self._page_size, self._around, self._locate = wanted, page_size, around, locate
         self._numbers: dict[File, int | None] = {}
         self._faults: dict[int, _Fault] = {}
@@ -91,8 +102,10 @@ class Touches:
         }
 
     def take(self, events: Iterable[tuple[int, str, tuple[int, ...]]]) -> None:
-        """Take time in nanoseconds, name and FIELDS of each event."""
+        """Take time in nanoseconds, name and FIELDS of each event, until it is ``full``."""
         for time, name, fields in events:
+            if self.full:
+                return
             if self.start is None:
                 self.start = time
             self._take[name](time, *fields)
@@ -164,7 +177,9 @@ class Touches:
         if fault.read is not None and first <= fault.read < first + count:
             self.majors[number] += 1
         self.read_pages[number] += count
-        for page in range(first, first + count):
-            self.read_file_of.append(number)
-            self.read_page_of.append(page)
-            self.read_time_of.append(time)
+        self.read_file_of.append(number)
+        self.read_page_of.append(first)
+        self.read_order_of.append(order)
+        self.read_time_of.append(time)
+        self._left -= count
+        self.full = self._left <= 0

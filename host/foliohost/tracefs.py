@@ -18,6 +18,7 @@ processor. BPF could count in the kernel, and would spare much of what the recor
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -170,7 +171,7 @@ class Instance:
 
     def _set_up(self) -> None:
         processors = sorted((self._path / "per_cpu").iterdir())
-        size = min(max(self._buffers_kib // len(processors), _LEAST_KIB), _MOST_KIB)
+        size = min(max(self._buffers_kib // _online(), _LEAST_KIB), _MOST_KIB)
         self._write("tracing_on", "0")
         self._write("buffer_size_kb", str(size))
         self.buffer_bytes = size << 10
@@ -222,12 +223,16 @@ class Instance:
         return [self._pages(handle) for handle in self._handles]
 
     def _pages(self, handle: int) -> Iterator[bytes]:
-        with suppress(BlockingIOError):
+        try:
             for _ in range(self.buffer_bytes // PAGE_BYTES + 1):
                 page = os.read(handle, PAGE_BYTES)
                 if not page:
                     break
                 yield page
+        except OSError as error:
+            # A processor that was offline when the instance was made has a buffer once it is online.
+            if error.errno not in (errno.EAGAIN, errno.ENODEV):
+                raise
 
     def parsed(self, page: bytes) -> Iterator[Event]:
         """The events of a page."""
@@ -244,6 +249,12 @@ class Instance:
             os.write(handle, text.encode())
         finally:
             os.close(handle)
+
+
+def _online() -> int:
+    """How many processors are online: the others have no buffers."""
+    runs = re.findall(r"(\d+)(?:-(\d+))?", Path("/sys/devices/system/cpu/online").read_text())
+    return sum(int(last or first) - int(first) + 1 for first, last in runs)
 
 
 def _is_there(pid: int, started: int) -> bool:

@@ -14,12 +14,11 @@ from foliohost import pages, residency
 from foliohost.bits import count_ones
 from foliohost.details import Details, details
 from foliohost.devices import HostDevice, device_under, module_was_tried, windows_adapt
-from foliohost.engines import engine_of
-from foliohost.errors import NotPermitted, UsageError
-from foliohost.faults import FaultTrace, FileFaults, faults_of, reading_seconds
+from foliohost.faults import FaultTrace, FileFaults, Traced, faults_of, reading_seconds
+from foliohost.mapped import MappedFile, MappedFiles
 from foliohost.observation import FileSeen, Observation
 from foliohost.pages import PageBits
-from foliohost.processes import PAGE_BYTES, Counters, Mapping, Tally, mappings, open_files, runs, seen_by
+from foliohost.processes import PAGE_BYTES, Counters, Mapping, Tally, open_files, runs, seen_by
 
 _FIRST_PERIOD = 0.02
 _LONGEST_PERIOD = 0.2
@@ -40,6 +39,8 @@ class _Watched:
     window_kb: int
     cached: int | None
     read_before: int
+    begun: bool
+    """Whether what comes of it is new; else the next look tells what there was."""
     mapped: PageBits = field(default_factory=PageBits)
     rss_pages: int = 0
     """At the last look; what two processes map counts twice."""
@@ -61,10 +62,10 @@ class _Watched:
 
 
 class Watch:
-    """Processes under observation, from now on.
+    """Processes under observation, from the end of a first look on.
 
     ``pids`` tells which, at each look; ``only`` is the file that matters, if one does. With ``fresh``, the processes
-    have mapped nothing yet. ``trace`` follows their faults, or says why that cannot be.
+    have mapped nothing yet, and all counts. ``trace`` follows their faults, or says why that cannot be.
     """
 
     def __init__(
@@ -79,22 +80,25 @@ class Watch:
         self._pids = pids
         self._trace = trace
         self._only = only
-        self._files: dict[tuple[str, int], _Watched | None] = {}
-        self._mapped: set[tuple[str, int]] = set()
+        self._files: dict[MappedFile, _Watched | None] = {}
+        self.mapped: set[MappedFile] = set()
         """Also files that could not be looked at."""
+        self._old: set[MappedFile] | None = set() if fresh else None
+        """Those that were mapped at the first look, whether it had time for them or not."""
+        self._looks = MappedFiles()
         self._details: dict[int, dict[int, Details]] = {}
         """By process and address, as it was told last."""
         self._next_details = 0.0
         self._latest = 0.0
-        """Seconds that the latest look has taken, but for the first, which meets all files."""
+        """Seconds that the latest look has taken, but for the first, which meets more files."""
         self._tally = Tally()
         self._began = time.monotonic()
         self._machine = _machine_counters()
-        self._start = Counters() if fresh else self._tally.of(pids())
-        self._counted = self._start
-        self._baseline = not fresh
+        self._counted = self._start = Counters()
         self.look()
-        self._baseline = False
+        if not fresh:
+            self._counted = self._start = self._tally.of(pids())
+            self._began, self._machine = time.monotonic(), _machine_counters()
 
     def run(self, seconds: float | None, ended: Callable[[], bool] = lambda: False) -> None:
         """Look until the time is over, in which the last look ends, or ``ended`` says so."""
@@ -125,23 +129,18 @@ class Watch:
         began = time.monotonic()
         pids = list(self._pids())
         counted = self._tally.of(pids)
-        pieces: dict[tuple[str, int], dict[int, list[Mapping]]] = {}
-        for pid in pids:
-            try:
-                found = mappings(pid)
-            except (UsageError, NotPermitted):
-                continue
-            for mapping in found:
-                pieces.setdefault(mapping.file, {}).setdefault(pid, []).append(mapping)
+        pieces = self._looks.look(pids)
+        if self._old is None:
+            self._old = set(pieces)
         if not pieces:  # a process that has ended has counters still, and maps nothing
             return
         self._counted = counted
-        self._mapped |= pieces.keys()
+        self.mapped |= pieces.keys()
         self._look_at_details(pids, began)
         for key in sorted(pieces, key=lambda key: self._turn(key, pieces[key])):
             if key not in self._files:
                 with suppress(OSError):  # its process has ended meanwhile: another may lead to it
-                    self._files[key] = self._meet(pieces[key])
+                    self._files[key] = self._meet(pieces[key], key in self._old)
             if file := self._files.get(key):
                 self._update(file, pieces[key])
             if time.monotonic() > began + _LOOK_SECONDS:
@@ -157,19 +156,22 @@ class Watch:
         spent = time.monotonic() - now
         self._next_details = now + max(_DETAILS_PERIOD, _DETAILS_SHARE * spent)
 
-    def _turn(self, key: tuple[str, int], by_pid: dict[int, list[Mapping]]) -> tuple[float, int]:
+    def _turn(self, key: MappedFile, by_pid: dict[int, list[Mapping]]) -> tuple[float, int]:
         """Files are looked at in the order of this: when that was done last, and then the larger ones first."""
         file = self._files.get(key)
         size = max(piece.end - piece.start for pieces in by_pid.values() for piece in pieces)
         return file.looked if file else 0.0, -size
 
-    def finish(self, counted: Counters | None = None) -> Observation:
-        """All that was seen; ``counted`` is what the processes had done when they ended, if that is known."""
+    def finish(self, counted: Counters | None = None, traced: Traced | None = None) -> Observation:
+        """All that was seen; ``counted`` is what the processes had done when they ended, if that is known.
+
+        ``traced`` is what the trace tells, if it was asked already.
+        """
         end = self._counted
         if counted:
             called, calls = max(counted.called_bytes, end.called_bytes), max(counted.calls, end.calls)
             end = replace(counted, called_bytes=called, calls=calls)
-        traced = faults_of(self._trace, self._mapped)
+        traced = traced or faults_of(self._trace, self.mapped)
         self._look_at_details(list(self._pids()), time.monotonic())
         mapping_it = {pid for file in self._files.values() if file for pid in file.pieces}
         open_in = {pid: open_files(pid) for pid in mapping_it}
@@ -188,10 +190,13 @@ class Watch:
             trace_doubt=traced.doubt,
         )
 
-    def _meet(self, by_pid: dict[int, list[Mapping]]) -> _Watched | None:
-        """A file that is seen for the first time; None if no device is read for it, OSError if it is gone."""
+    def _meet(self, by_pid: dict[int, list[Mapping]], old: bool) -> _Watched | None:
+        """A file that is seen for the first time; None if no device is read for it, OSError if it is gone.
+
+        It is ``old`` if it was mapped before we looked.
+        """
         pid, (mapping, *_) = next(iter(by_pid.items()))
-        path = _outlasting(pid, mapping.path)
+        path = seen_by(pid, mapping)
         found = path.stat()
         if found.st_ino != mapping.inode or (self._only and not os.path.samestat(found, self._only)):
             return None
@@ -199,7 +204,8 @@ class Watch:
         if not device:
             return None
         window_kb, there = device.read_ahead_kb, residency.cached(path, found)
-        return _Watched(path, found, device, window_kb, there, self._counted.since(self._start).read_bytes)
+        read_before = 0 if old else self._counted.since(self._start).read_bytes
+        return _Watched(path, found, device, window_kb, there, read_before, not old)
 
     def _update(self, file: _Watched, by_pid: dict[int, list[Mapping]]) -> None:
         file.pieces = by_pid
@@ -217,22 +223,25 @@ class Watch:
             now.update(found)
         piece = max((piece for pieces in by_pid.values() for piece in pieces), key=lambda each: each.end - each.start)
         skew = file.skew = (piece.start - piece.offset) // PAGE_BYTES % pages.AROUND_PAGES
-        if not self._baseline:
+        if file.begun:
             new = now.since(file.mapped)
             file.mapped_pages += len(new) * file.one_in
             file.places += new.arounds(skew) * file.one_in
             file.followers += new.followers(skew) * file.one_in
+        elif isinstance(self._trace, FaultTrace):
+            self._trace.begin_with(piece.file)
         file.mapped = now
         if len(now) > len(file.fullest):
             file.fullest = now
         if file.cached is not None:
             there = residency.cached(file.path, file.status)
-            if there is not None:
+            if there is not None and file.begun:
                 arrived = there & ~file.cached
                 file.cached_pages += count_ones(arrived)
                 file.evicted_pages += count_ones(file.cached & ~there)
                 file.fresh_pages += count_ones(arrived & ~(file.cached << 1 & file.cached >> 1))
             file.cached = there
+        file.begun = True
 
     def _seen(self, file: _Watched, traced: FileFaults | None, open_in: dict[int, set[tuple[int, int]]]) -> FileSeen:
         pieces = [piece for pieces in file.pieces.values() for piece in pieces]
@@ -275,20 +284,10 @@ class Watch:
                 pid for pid in file.pieces if there and (file.status.st_dev, file.status.st_ino) in open_in[pid]
             ),
             alive=any(map(runs, file.pieces)),
-            engine=engine_of(file.path),
             one_in=file.one_in,
             runs=traced.runs if traced else None,
             come_and_gone=file.processes.keys() != file.pieces.keys(),
         )
-
-
-def _outlasting(pid: int, path: str) -> Path:
-    """A way to a file that does not end with the process, if we see it under the same name."""
-    inside = seen_by(pid, path)
-    try:
-        return Path(path) if inside.samefile(path) else inside
-    except OSError:
-        return inside
 
 
 def _machine_counters() -> tuple[int, int]:

@@ -89,6 +89,21 @@ def nobody() -> Iterator[None]:
     os.setresuid(*ours)
 
 
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files ``mountinfo`` that are read from now on: each may have thousands of lines."""
+    found: list[Path] = []
+    read = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        if path.name == "mountinfo":
+            found.append(path)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    return found
+
+
 class Toucher:
     """``toucher.py`` as a process of its own."""
 

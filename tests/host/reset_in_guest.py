@@ -3,7 +3,7 @@
 
 ``change`` cures an open file, says when the device has its window, and waits. ``after`` prints what is left. So does
 ``moment``, which then does an act as a whole, and once more up to a line of the tools, where it waits. There is no
-keeper, which a reset takes along.
+keeper, which a reset takes along. ``processors`` prints how the kernel's trace takes those that are offline.
 """
 
 import json
@@ -20,8 +20,10 @@ from foliohost import state
 from foliohost.cli.main import main
 from foliohost.cures import apply_to_device, apply_to_open_files, undo
 from foliohost.devices import HostDevice, device_of
+from foliohost.faults import faults_of, followed
 from foliohost.state import applied
 from foliohost.trace import read_trace
+from foliohost.tracefs import tracefs
 from foliohost.windows import open_in, set_device
 
 FILE, TRACE = Path("/data/file"), Path("/data/trace")
@@ -67,6 +69,15 @@ def cure() -> None:
 
 def record() -> None:
     assert main(["record", "-o", str(TRACE), "--", "sleep", "0.1"]) == 0
+
+
+def processors() -> None:
+    """How many the trace has a place for, what the buffer of each holds, and why faults are not followed."""
+    record()
+    with followed([os.getpid()]) as trace:
+        buffer_bytes, untraced = trace._instance.buffer_bytes, faults_of(trace, []).untraced
+    places = len(list((tracefs() / "per_cpu").iterdir()))
+    print(json.dumps({"places": places, "buffer_bytes": buffer_bytes, "untraced": untraced}), flush=True)
 
 
 def at_line(number: int, then: Callable[[], None], act: Callable[[], None]) -> int:
@@ -116,4 +127,4 @@ def moment(name: str = "", share: str = "0") -> None:
 
 if __name__ == "__main__":
     vars(state)["start_keeper"] = lambda directory: True
-    {"change": change, "after": after, "moment": moment}[sys.argv[1]](*sys.argv[2:])
+    {"change": change, "after": after, "moment": moment, "processors": processors}[sys.argv[1]](*sys.argv[2:])

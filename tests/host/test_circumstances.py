@@ -10,8 +10,9 @@ from foliohost.circumstances import NOT_PROBED, Circumstances, circumstances
 from foliohost.cli.main import main
 from foliohost.errors import NoProbe
 from foliohost.estimates import DiskCost
-from foliohost.glimpse import LEAST_BYTES, glimpse
+from foliohost.glimpse import glimpse
 from foliohost.groups import Groups
+from foliohost.places import LEAST_BYTES
 from foliohost.verdict import judge
 from foliohost.watch import Watch
 from tests.host.conftest import Toucher

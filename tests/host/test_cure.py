@@ -4,20 +4,21 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from foliohost import taken
+from foliohost import taken, windows
 from foliohost.cli.main import main
 from foliohost.devices import device_of
 from foliohost.errors import NoCure
-from foliohost.state import boot_id
+from foliohost.state import applied, boot_id
 from foliohost.windows import set_device
 from tests.host.command import ARGV, host
 from tests.host.conftest import Toucher, nobody, private_disk, start
+from tests.host.test_cures import with_few
 from tests.host.windows import read_kb
 
 __all__ = ["nobody", "private_disk", "start"]
@@ -68,7 +69,11 @@ def test_a_file_in_all_who_have_it_open(
     choice = ["--file", str(path)]
     pids = ", ".join(str(pid) for pid in sorted(program.pid for program in programs))
     told = cure("apply", *choice, "--read-ahead-kb", "64")
-    assert told == f"{path} in processes {pids}: 1024 -> 64 KiB, until it is closed.\n"
+    assert told == (
+        f"{path} in processes {pids}: 1024 -> 64 KiB, until it is closed.\n"
+        "'foliolab-host cure undo' puts back the device's window before the cure: the kernel does not tell a file's"
+        " own.\n"
+    )
     assert [read_kb(program, path) for program in programs] == [64, 64]
     last = programs[1].pid
     assert cure("undo", *choice, "--pid", str(last)) == f"{path} in process {last}: back to 1024 KiB.\n"
@@ -139,6 +144,18 @@ def test_policies(private_disk: Path, start: Callable[..., Toucher], cure: Calla
     assert read_kb(program, path) == 1024
 
 
+def refuse(monkeypatch: pytest.MonkeyPatch, program: Toucher) -> None:
+    """Have the kernel give no descriptor of a program."""
+    fetch = taken.pidfd_getfd
+
+    def refusing(pidfd: int, number: int) -> int:
+        if f"Pid:\t{program.pid}\n" in Path(f"/proc/self/fdinfo/{pidfd}").read_text():
+            raise PermissionError
+        return fetch(pidfd, number)
+
+    monkeypatch.setattr(taken, "pidfd_getfd", refusing)
+
+
 def test_what_the_kernel_refuses_keeps_no_other_policy(
     private_disk: Path,
     start: Callable[..., Toucher],
@@ -153,18 +170,98 @@ def test_what_the_kernel_refuses_keeps_no_other_policy(
     text = "".join(f"[{path.name}]\nfiles = {path}\nread_ahead_kb = 64\n" for path in paths)
     (tmp_path / "x.conf").write_text(text)
     programs = [start(path) for path in paths]
-    fetch = taken.pidfd_getfd
-
-    def refuse(pidfd: int, number: int) -> int:
-        if f"Pid:\t{programs[0].pid}\n" in Path(f"/proc/self/fdinfo/{pidfd}").read_text():
-            raise PermissionError
-        return fetch(pidfd, number)
-
-    monkeypatch.setattr(taken, "pidfd_getfd", refuse)
+    refuse(monkeypatch, programs[0])
     assert main(["cure", "enforce", "--policies", str(tmp_path)]) == 41
     out, err = capsys.readouterr()
     assert f"{paths[1]} in process {programs[1].pid}: 64 KiB (policy 'second').\n" in out
-    assert err == f"foliolab-host: Only root may take a descriptor of process {programs[0].pid}.\n"
+    assert err == f"Policy 'first': Only root may take a descriptor of process {programs[0].pid}.\n"
+
+
+def test_a_process_that_is_left_out_is_told_of(
+    private_disk: Path,
+    start: Callable[..., Toucher],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As one that a security module protects, where another has the same file open."""
+    path = private_disk / "file"
+    (tmp_path / "x.conf").write_text(f"[mine]\nfiles = {path}\nread_ahead_kb = 64\n")
+    programs = [start(path) for _ in range(2)]
+    refuse(monkeypatch, programs[0])
+    words = f"Only root may take a descriptor of process {programs[0].pid}.\n"
+    for argv, said in (
+        (["apply", "--file", str(path), "--read-ahead-kb", "32"], words),
+        (["enforce", "--policies", str(tmp_path)], f"Policy 'mine': {words}"),
+    ):
+        assert main(["cure", *argv]) == 41
+        assert capsys.readouterr().err == said
+    assert [(cure.pid, cure.read_ahead_kb) for cure in applied()] == [(programs[1].pid, 64)]
+
+
+FILES = (("file", 32), ("other", 64))
+"""And the window that a policy has for each."""
+
+
+def test_a_device_that_keeps_its_window_keeps_no_other_policy(
+    private_disk: Path,
+    start: Callable[..., Toucher],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The unit that enforces policies has to fail."""
+    path = private_disk / "file"
+    before = device_of(path).read_ahead_kb
+    text = "".join(f"[{window}]\nfiles = {private_disk}/{name}\nread_ahead_kb = {window}\n" for name, window in FILES)
+    (tmp_path / "x.conf").write_text(text)
+    (private_disk / "other").write_bytes(b"x")
+    programs = [start(private_disk / name) for name, _ in FILES]
+    give = windows.give_window
+
+    def keep(attribute: Path, window: int, handles: Sequence[int]) -> int:
+        if window == FILES[0][1]:
+            raise NoCure("It keeps its own.")
+        return give(attribute, window, handles)
+
+    monkeypatch.setattr(windows, "give_window", keep)
+    assert main(["cure", "enforce", "--policies", str(tmp_path)]) == NoCure.status
+    out, err = capsys.readouterr()
+    assert f"{private_disk}/other in process {programs[1].pid}: 64 KiB (policy '64').\n" in out
+    assert err == "Policy '32': It keeps its own.\n"
+    assert device_of(path).read_ahead_kb == before
+    assert [cure.pid for cure in applied()] == [programs[1].pid]
+
+
+def test_more_files_than_may_be_held_get_their_windows_in_parts(
+    private_disk: Path, state: Path, tmp_path: Path
+) -> None:
+    handles = [os.open(private_disk / str(number), os.O_RDWR | os.O_CREAT) for number in range(50)]
+    (tmp_path / "x.conf").write_text(f"[mine]\nfiles = {private_disk}/*\nread_ahead_kb = 64\n")
+    with subprocess.Popen(["sleep", "300"], pass_fds=handles) as program:
+        for handle in handles:
+            os.close(handle)
+        done = with_few(state, "enforce", "--policies", str(tmp_path))
+        counts = [cure.pid for cure in applied()].count(program.pid)
+        program.kill()
+    assert (done.returncode, done.stderr, counts) == (0, "", 50)
+    assert done.stdout.endswith("50 open files have the window of a policy.\n")
+
+
+@pytest.mark.parametrize("verb", ["apply", "enforce"])
+def test_a_container_sets_nothing(verb: str, private_disk: Path, state: Path, tmp_path: Path) -> None:
+    """It would forget what was set."""
+    path = private_disk / "file"
+    before = device_of(path).read_ahead_kb
+    words = {"apply": ["--device-of", str(path), "--read-ahead-kb", "64"], "enforce": ["--policies", str(tmp_path)]}
+    argv = ["unshare", "--pid", "--fork", "--mount-proc", *ARGV, "cure", verb, *words[verb]]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (NoCure.status, "")
+    assert done.stderr == (
+        "foliolab-host: This container would forget at its end what it has set. Run the cure on the machine itself.\n"
+    )
+    assert not state.exists()
+    assert device_of(path).read_ahead_kb == before
 
 
 def test_a_reader_that_has_gone_keeps_nothing_from_being_put_back(

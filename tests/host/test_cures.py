@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from foliohost import processes, taken, windows
+from foliohost import openings, processes, taken, windows
 from foliohost import state as kept
 from foliohost.cli.cure import tell_restored
 from foliohost.cli.main import main
@@ -166,13 +166,13 @@ def test_several_who_have_it_open(private_disk: Path, start: Callable[..., Touch
 def test_a_process_with_many_files_is_looked_at_once(private_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [private_disk / str(number) for number in range(50)]
     handles = [os.open(path, os.O_RDWR | os.O_CREAT) for path in paths]
-    look, looked = processes.descriptors, []
+    look, looked = windows.numbers_by_inode, []
 
-    def count(pid: int) -> dict[tuple[int, int], list[int]]:
+    def count(pid: int) -> dict[int, list[int]]:
         looked.append(pid)
         return look(pid)
 
-    monkeypatch.setattr(windows, "descriptors", count)
+    monkeypatch.setattr(windows, "numbers_by_inode", count)
     with subprocess.Popen(["sleep", "300"], pass_fds=handles) as program:
         files = [open_in(program.pid, path) for path in paths]
         given = apply_to_open_files(files, device_of(paths[0]), 64)
@@ -212,6 +212,24 @@ def test_nothing_of_others_is_held_while_a_keeper_starts(
     monkeypatch.setattr(kept, "start_keeper", come)
     apply(path, 64, program)
     there[0] = False
+    undo_all()
+    assert held == [False, False]
+
+
+def test_nothing_of_others_is_held_while_mounts_are_looked_through(
+    private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be thousands."""
+    path = private_disk / "file"
+    number, program = path.stat().st_dev, start(path)
+    look, held = processes.all_processes, []
+
+    def noted() -> list[int]:
+        held.append(any(device == number for device, _ in processes.descriptors(os.getpid())))
+        return look()
+
+    monkeypatch.setattr(openings, "all_processes", noted)
+    apply(path, 64, program)
     undo_all()
     assert held == [False, False]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from foliohost.devices import device_of, find_device, module_was_tried
+from foliohost.devices import device_of, find_device, module_was_tried, mounted
 from foliohost.errors import NoCure, UsageError
 from foliohost.libc import is_btrfs
 
@@ -47,24 +47,24 @@ def mounts(tmp_path: Path) -> Path:
 
 def test_partitions_have_the_window_of_the_disk(sys: Path, mounts: Path) -> None:
     for minor in (0, 1):
-        device = find_device(8, minor, False, sys, mounts)
+        device = find_device(8, minor, False, sys, mounted(mounts))
         assert device
         assert (device.name, device.read_ahead_kb, device.rotational) == ("sda", 128, True)
 
 
 def test_file_systems_without_a_block_device(sys: Path, mounts: Path) -> None:
     for minor, btrfs, name in ((31, False, "btrfs-1"), (77, True, "btrfs-1"), (50, False, "0:50")):
-        device = find_device(0, minor, btrfs, sys, mounts)
+        device = find_device(0, minor, btrfs, sys, mounted(mounts))
         assert device
         assert (device.name, device.read_ahead_kb, device.rotational) == (name, 4096, None)
-    assert find_device(0, 25, False, sys, mounts) is None
-    assert find_device(9, 9, False, sys, mounts) is None
+    assert find_device(0, 25, False, sys, mounted(mounts)) is None
+    assert find_device(9, 9, False, sys, mounted(mounts)) is None
 
 
 def test_what_only_a_container_has_mounted_is_not_taken_for_the_pool(sys: Path, mounts: Path) -> None:
     mounts.write_text("31 1 0:25 / /tmp rw - tmpfs tmpfs rw\n")
-    assert find_device(0, 77, False, sys, mounts) is None
-    network = find_device(0, 50, False, sys, mounts)
+    assert find_device(0, 77, False, sys, mounted(mounts)) is None
+    network = find_device(0, 50, False, sys, mounted(mounts))
     assert network
     assert network.name == "0:50"
 
@@ -80,20 +80,20 @@ def test_names_of_mounts_have_any_characters(sys: Path, mounts: Path) -> None:
     odd = "a\rb\x0bc\x0cd\x1ce\x1df\x1eg\x85h\u2028i\xa0j"
     text = f"50 1 0:70 / /{odd} rw - fuse {odd} rw\n51 1 0:71 / /empty rw - tmpfs  rw\nnonsense\n"
     mounts.write_bytes(text.encode() + mounts.read_bytes())
-    device = find_device(0, 31, False, sys, mounts)
+    device = find_device(0, 31, False, sys, mounted(mounts))
     assert device
     assert device.name == "btrfs-1"
-    assert find_device(0, 70, False, sys, mounts) is None
+    assert find_device(0, 70, False, sys, mounted(mounts)) is None
 
 
 def test_one_of_two_pools_is_not_guessed(sys: Path, mounts: Path) -> None:
     other = sys / "fs/btrfs/77aa"
     (other / "devices/sdc").mkdir(parents=True)
     (other / "bdi").symlink_to("../../../devices/virtual/bdi/0:50")
-    mounted = find_device(0, 31, False, sys, mounts)
-    assert mounted
-    assert mounted.name == "btrfs-1"
-    assert find_device(0, 77, True, sys, mounts) is None
+    known = find_device(0, 31, False, sys, mounted(mounts))
+    assert known
+    assert known.name == "btrfs-1"
+    assert find_device(0, 77, True, sys, mounted(mounts)) is None
 
 
 def test_no_file_and_no_window(tmp_path: Path) -> None:
@@ -114,10 +114,17 @@ def test_an_overlay_has_the_device_of_its_layers(sys: Path, mounts: Path, tmp_pa
         stream.write(f"41 1 0:61 / /two rw - overlay overlay rw,lowerdir+=/no/such,upperdir={tmp_path},workdir=/w\n")
         stream.write("42 1 0:62 / /three rw - overlay overlay rw,lowerdir=/no/such\n")
     for minor in (60, 61):
-        device = find_device(0, minor, False, sys, mounts)
+        device = find_device(0, minor, False, sys, mounted(mounts))
         assert device
         assert (device.read_ahead_kb, device.rotational) == (512, False)
-    assert find_device(0, 62, False, sys, mounts) is None
+    assert find_device(0, 62, False, sys, mounted(mounts)) is None
+
+
+def test_what_is_mounted_is_read_once_and_only_where_it_tells(sys: Path, tables: list[Path]) -> None:
+    assert find_device(8, 1, False, sys)
+    assert tables == []
+    assert find_device(0, 4095, True, sys)
+    assert tables == [Path("/proc/self/mountinfo")]
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,23 @@ from pathlib import Path
 
 import pytest
 
+from foliohost import residency
 from foliohost.cli import diagnose
 from foliohost.cli.diagnose import _SECONDS
 from foliohost.cli.main import main
+from foliohost.devices import device_of
 from foliohost.errors import FolioError
 from foliohost.folios import text_folios
 from foliohost.processes import runs
 from foliohost.remedies import KERNEL, MODULE
+from foliohost.windows import set_device
 from tests.host import toucher
 from tests.host.command import ARGV, ENVIRONMENT, host
-from tests.host.conftest import Toucher, large_file, start
+from tests.host.conftest import Toucher, large_file, private_disk, start
 from tests.host.toucher import drop
 from tests.processes import alive, wait_until
 
-__all__ = ["large_file", "start"]
+__all__ = ["large_file", "private_disk", "start"]
 
 
 def test_a_command_that_reads_too_much(large_file: Path) -> None:
@@ -42,6 +45,27 @@ def test_a_command_that_reads_too_much(large_file: Path) -> None:
         KERNEL,
         MODULE,
     ]
+
+
+@pytest.mark.parametrize(("words", "name"), [(["--no-probe"], None), ([], "GGUF")])
+def test_the_engine_is_told_unless_nothing_may_be_read_of_the_file(
+    words: list[str], name: str | None, private_disk: Path
+) -> None:
+    """It is on the first page."""
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
+    with path.open("rb+") as stream:
+        stream.write(b"GGUF")
+    os.sync()
+    script = f"(echo page 1000; yes wait | head -4) | {sys.executable} {toucher.__file__} {path}"
+    found = json.loads(host("diagnose", "--json", *words, "--", "sh", "-c", script).stdout)
+    file = next(file for file in found["files"] if file["path"] == str(path))
+    assert file["read_bytes"]
+    there = [residency.cached(path)]
+    alone = json.loads(host("diagnose", "--json", *words, "--file", str(path)).stdout)
+    there.append(residency.cached(path))
+    assert (file["engine"], alone["engine"]) == (name, name)
+    assert [bool((pages or 0) & 1) for pages in there] == [bool(name)] * 2
 
 
 def test_a_command_that_computes_keeps_its_output_and_status() -> None:

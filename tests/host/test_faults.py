@@ -22,7 +22,7 @@ from foliohost.observation import Observation
 from foliohost.processes import PAGE_BYTES, mappings
 from foliohost.ringbuffer import Event, Layout, events
 from foliohost.touches import ADD, FAULT, MAP
-from foliohost.tracefs import Instance, tracefs
+from foliohost.tracefs import Instance
 from foliohost.verdict import judge
 from foliohost.watch import Watch
 from foliohost.windows import set_device
@@ -81,6 +81,26 @@ def test_what_a_call_reads_after_a_fault_is_not_the_faults(private_disk: Path, s
 
 
 @here
+def test_what_was_read_before_the_first_look_does_not_count(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    """The trace has begun by then."""
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
+    drop(path)
+    program = start(path)
+    with followed([program.pid]) as trace:
+        program.tell("random 60")
+        watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
+        program.tell("page 1000")
+        watch.look()
+        (file,) = watch.finish().files
+    assert file.major_faults == 1
+    assert file.fault_pages
+    assert file.fault_pages <= 64 * 1024 // PAGE_BYTES
+    assert file.runs
+    assert file.runs.blocks == 1
+
+
+@here
 def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
     drop(large_file)
     script = f"(echo random 20; echo wait; echo wait) | {sys.executable} {toucher.__file__} {large_file}"
@@ -95,7 +115,7 @@ def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
 
 @here
 def test_buffers_take_no_more_memory_than_is_said() -> None:
-    most = max(faults.BUFFERS_KIB, 512 * len(list((tracefs() / "per_cpu").iterdir())))
+    most = max(faults.BUFFERS_KIB, 512 * (os.cpu_count() or 1))
     with followed([os.getpid()]):
         (ours,) = instances(os.getpid())
         words = (ours / "buffer_total_size_kb").read_text()
@@ -244,6 +264,22 @@ def test_few_events_are_in_memory_however_many_are_fetched() -> None:
     assert most < 3 * 4096 + 2 * processors * each
 
 
+def test_each_file_is_counted_from_a_time_of_its_own() -> None:
+    buffers = Buffers(1)
+    trace = FaultTrace(buffers)
+    before = time.monotonic_ns()
+    trace.begin_with(("0:7", 5))
+    after = time.monotonic_ns() + 1
+    reads = [(FAULT, (1, 7, 5, 3)), (ADD, (1, 7, 5, 3, 2)), (FAULT, (1, 7, 6, 3)), (ADD, (1, 7, 6, 3, 2))]
+    told = [(moment, *read) for moment in (before - 1, after, after + 1) for read in reads]
+    buffers.waiting = [[page_of(told)]]
+    found, _ = trace.faults()
+    assert {file: (faults.read_pages, faults.major_faults) for file, faults in found.items()} == {
+        ("0:7", 5): (8, 2),
+        ("0:7", 6): (12, 3),
+    }
+
+
 def test_events_are_fetched_while_a_look_takes_long() -> None:
     buffers = Buffers(1)
     trace = FaultTrace(buffers)
@@ -319,9 +355,9 @@ def test_of_a_real_file_that_nobody_read_while_another_was(
         with followed([program.pid]) as trace:
             trace.begin()
             program.tell("random 20")
-            keys = {piece.file for piece in mappings(program.pid) if piece.path == str(place / "file")}
+            keys = {(*piece.file, 0) for piece in mappings(program.pid) if piece.path == str(place / "file")}
             assert keys
-            own = ("8:1", 1 << 40)
+            own = ("8:1", 1 << 40, 0)
             found = faults_of(trace, [own, *keys]).files
         assert found[own] == FileFaults()
         assert all(key not in found or found[key].read_pages for key in keys)

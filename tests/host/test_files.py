@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +13,7 @@ from foliohost.errors import NoProbe
 from foliohost.files import write_atomic
 from foliohost.glimpse import glimpse
 from foliohost.residency import cached
+from tests.host.command import ENVIRONMENT
 
 
 def test_who_owns_the_directory_cannot_have_another_file_made_readable(
@@ -30,6 +35,30 @@ def test_who_owns_the_directory_cannot_have_another_file_made_readable(
     monkeypatch.setattr(os, "fsync", swap)
     write_atomic(place / "file", "content")
     assert secret.stat().st_mode & 0o777 == 0o600
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from foliohost.files import write_atomic
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+write_atomic(Path(sys.argv[1]), "half")
+"""
+
+
+def test_what_a_killed_writer_left_goes_an_hour_later(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", KILLED, str(path)], env=ENVIRONMENT, check=False)
+        assert done.returncode == -signal.SIGKILL
+    late, early = tmp_path.iterdir()
+    os.utime(early, (0, time.time() - 3700))
+    others = [tmp_path / ".file.20240101", tmp_path / ".files.abcdefgh.new"]
+    for other in others:
+        other.touch()
+        os.utime(other, (0, 0))
+    write_atomic(path, "content")
+    assert set(tmp_path.iterdir()) == {path, late, *others}
 
 
 def test_all_may_read_what_is_written(tmp_path: Path) -> None:

@@ -144,6 +144,15 @@ def test_patterns_name_files(tmp_path: Path) -> None:
     assert named([f"{tmp_path}/none*"]) == {}
 
 
+def test_what_is_mounted_is_read_once_for_many_files(tmp_path: Path, tables: list[Path]) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}.db").touch()
+    found = named([f"{tmp_path}/*.db", "/proc/self/stat"])
+    assert len(found) == 21
+    assert tables == [Path("/proc/self/mountinfo")]
+    assert all(file_of(Path(name)) == file for file, name in found.items() if name.startswith(str(tmp_path)))
+
+
 def test_directories_that_somebody_made_deep_are_looked_through(tmp_path: Path) -> None:
     """Down to where a path would be too long."""
     depths = {"a": 1500, 200 * "b": 40}

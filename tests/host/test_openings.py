@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from foliohost.devices import HostDevice, device_of
-from foliohost.openings import Opened, Openings, _mounts, give_back
+from foliohost.openings import DiskMounts, Opened, Openings, give_back
 from foliohost.windows import open_in, set_device
 from tests.host.conftest import Toucher
 from tests.host.windows import read_kb
@@ -25,7 +25,7 @@ def device(private_disk: Path) -> HostDevice:
 @pytest.fixture
 def openings(device: HostDevice) -> Iterator[Openings]:
     try:
-        found = Openings(device.attribute)
+        found = Openings(DiskMounts(device.attribute))
     except OSError as error:
         pytest.skip(f"the kernel does not tell of openings: {error}")
     with closing(found):
@@ -94,7 +94,7 @@ def elsewhere(private_disk: Path, tmp_path: Path) -> Iterator[Path]:
 
 def opened_by(program: Toucher, attribute: Path, again: Callable[[], Toucher]) -> list[int]:
     """Which processes have opened a file, of one that is there before and one that comes."""
-    with closing(Openings(attribute)) as openings:
+    with closing(Openings(DiskMounts(attribute))) as openings:
         comes = again()
         found, all_told = openings.found()
         assert all_told
@@ -125,7 +125,20 @@ def test_names_of_others_mounts_end_nothing(
     rows = f"50 1 0:70 / /{odd} rw - fuse {odd} rw\n51 1 {mine} / /{odd}\\040h rw - ext4 /dev/x rw\nnonsense\n"
     (tmp_path / "mountinfo").write_bytes(rows.encode())
     monkeypatch.setattr("foliohost.openings._with_other_mounts", lambda: [tmp_path])
-    assert _mounts(device.attribute) == {mine: [(51, bytes(tmp_path / "root") + f"/{odd} h".encode())]}
+    assert DiskMounts(device.attribute).places == {mine: [(51, bytes(tmp_path / "root") + f"/{odd} h".encode())]}
+
+
+def test_what_is_mounted_is_read_once(device: HostDevice, tables: list[Path], tmp_path: Path) -> None:
+    """By whoever has mounts of their own: each file system without a disk has to be looked for there."""
+    script = 'for name in 1 2 3; do mkdir "$0/$name"; mount -t tmpfs tmpfs "$0/$name"; done; echo; read -r _'
+    argv = ["unshare", "--mount", "sh", "-e", "-c", script, str(tmp_path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin and other.stdout
+        assert other.stdout.readline()
+        assert DiskMounts(device.attribute).places
+        other.stdin.close()
+    assert tables[0] == Path("/proc/self/mountinfo")
+    assert len(set(tables)) == len(tables) > 1
 
 
 IN_CONTAINER = """
@@ -150,7 +163,7 @@ def test_openings_in_a_container_are_found(device: HostDevice, elsewhere: Path, 
         for place in mounted:
             subprocess.run(["umount", "--lazy", place], check=True)
         try:
-            with closing(Openings(device.attribute)) as openings:
+            with closing(Openings(DiskMounts(device.attribute))) as openings:
                 container.stdin.write(b"\n")
                 container.stdin.flush()
                 container.stdout.readline()

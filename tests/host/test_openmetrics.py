@@ -11,17 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from foliohost.host import HostLoad, host_load
+from foliohost import host as module
+from foliohost.faults import FaultTrace, followed
+from foliohost.host import HostLoad, host_load, watch_host
 from foliohost.openmetrics import Gauge, escaped, metrics_text
 from foliohost.processes import Counters
 from foliohost.report.host import to_json, to_metrics
 from foliohost.survey import Survey, control_group, maps_large_file, survey
 from foliohost.verdict import DiagnosisKind
+from foliohost.watch import Watch
 from foliolab.files import REPOSITORY
 from tests.host.command import host
 from tests.host.conftest import Toucher, cold, large_file, start
 from tests.host.seen import PAGE, file_seen, observation
 from tests.host.toucher import drop
+from tests.host.tracing import here
 from tests.processes import started, wait_until
 
 __all__ = ["cold", "large_file", "start"]
@@ -132,6 +136,7 @@ def test_the_number_of_series_is_bounded_and_the_worst_files_have_them() -> None
     assert named == {f"/srv/{number}" for number in range(295, 300)}
     assert few["foliolab_host_files_left_out", ""] == 295
     assert [len(to_json(load, 5)["files"]), to_json(load, 5)["left_out_files"]] == [5, 295]
+    assert {file["engine"] for file in to_json(load, 5)["files"]} == {None}
 
 
 def test_the_file_that_most_is_wasted_of_comes_first() -> None:
@@ -217,6 +222,26 @@ def test_a_real_look(large_file: Path, start: Callable[..., Toucher], tmp_path: 
     assert metrics.stat().st_ino != before
     assert stat.S_IMODE(metrics.stat().st_mode) == 0o644
     assert [path.name for path in tmp_path.iterdir()] == ["foliolab.prom"]
+
+
+@here
+def test_what_is_read_until_the_first_look_is_over_is_not_told_of(
+    cold: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes of other groups may have been looked at for long before."""
+    program = start(cold)
+
+    class LateWatch(Watch):
+        def __init__(self, pids: Callable[[], list[int]], **words: FaultTrace | str) -> None:
+            for _ in pids():
+                program.tell("random 60")
+            super().__init__(pids, None, False, **words)
+
+    monkeypatch.setattr(module, "Watch", LateWatch)
+    with followed([program.pid]) as trace:
+        load = watch_host(Survey({program.pid: GROUP}), 1.0, trace)
+    assert load.traced.untraced == ""
+    assert [file.path for file in load.files] == []
 
 
 def test_the_table_and_json() -> None:

@@ -2,6 +2,7 @@
 import mmap
 import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from foliohost import processes
 from foliohost.errors import FolioError, NotPermitted, UsageError
 from foliohost.processes import PAGE_BYTES, Counters, Tally, parse_maps
+from foliohost.survey import maps_large_file
+from foliohost.watch import Watch
 from tests.processes import wait_until
 
 _MAPS = """\
@@ -46,6 +49,39 @@ def test_our_own_mapping_is_found(tmp_path: Path) -> None:
         facts = path.stat()
         assert stream.fileno() in processes.descriptors(os.getpid())[facts.st_dev, facts.st_ino]
     assert os.getpid() not in processes.mapped_by(path.stat())[0]
+
+
+IN_A_ROOT = """
+import mmap, os, sys
+os.chroot(sys.argv[1])
+with open(sys.argv[2], "rb") as stream:
+    place = mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)
+print(place[0], flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("mounts", ["ours", "others"])
+def test_a_file_below_another_root_is_found(mounts: str, cold: Path, tmp_path: Path) -> None:
+    """With our mounts, the kernel tells us its path from our root."""
+    place, root = tmp_path / "place", tmp_path if mounts == "ours" else Path("/")
+    place.mkdir()
+    argv = [sys.executable, "-c", IN_A_ROOT, str(root), f"/{cold.name}"]
+    if mounts == "others":
+        script = 'mount --bind "$0" "$1"; shift; exec "$@"'
+        argv = ["unshare", "--mount", "sh", "-c", script, str(tmp_path), str(place), *argv[:-1], str(place / cold.name)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as other:
+        assert other.stdin and other.stdout and other.stderr
+        if not other.stdout.readline():
+            pytest.skip(f"another root takes root: {other.stderr.read().decode()}")
+        (mapping,) = (each for each in processes.mappings(other.pid) if each.path.endswith(f"/{cold.name}"))
+        way = cold if mounts == "ours" else Path(f"/proc/{other.pid}/root{place}/{cold.name}")
+        assert processes.seen_by(other.pid, mapping) == way
+        assert processes.same_file(other.pid, replace(mapping, device="0:0"), cold.stat())
+        assert maps_large_file(other.pid)
+        (file,) = Watch(lambda: [other.pid], cold.stat()).finish().files
+        assert file.path == str(way)
+        other.stdin.close()
 
 
 def test_counters_are_those_of_the_kernel() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -65,17 +66,51 @@ def test_a_window_that_no_longer_adapts_is_told_once_it_did(programs: Path, tmp_
             {"eval_time": "50m", "alertname": "MappedFileWindowLost", "exp_alerts": [told]},
         ],
     }
-    file = tmp_path / "tests.yml"  # JSON is YAML
-    file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [case]}))
+    check_rules(programs, tmp_path, case)
+
+
+def test_metrics_that_are_old_or_gone_or_never_came_are_told(programs: Path, tmp_path: Path) -> None:
+    """Not those of machines that have no timer."""
+    file, timer = "/var/lib/prometheus/node-exporter/foliolab.prom", "foliolab-host-metrics.timer"
+    written = {"well": "0+60x60", "old": "0+60x30 1800+0x30", "gone": "0+60x30 stale"}
+    series = [
+        {"series": f'node_textfile_mtime_seconds{{instance="{name}", file="{file}"}}', "values": values}
+        for name, values in written.items()
+    ]
+    state = 'node_systemd_unit_state{{instance="{}", name="{}", state="active"}}'
+    for name, unit in (("well", timer), ("gone", timer), ("never", timer), ("other", "cron.service")):
+        series.append({"series": state.format(name, unit), "values": "1+0x60"})
+    of_file, of_unit = {"file": file}, {"name": timer, "state": "active"}
+
+    def stale(minutes: int, **labels: dict[str, str]) -> dict[str, Any]:
+        alerts = [
+            {
+                "exp_labels": {"severity": "info", **more, **({"instance": name} if more else {})},
+                "exp_annotations": annotations(name if more else "any machine", "MappedFileMetricsStale"),
+            }
+            for name, more in labels.items()
+        ]
+        return {"eval_time": f"{minutes}m", "alertname": "MappedFileMetricsStale", "exp_alerts": alerts}
+
+    some = {"interval": "1m", "input_series": series}
+    some["alert_rule_test"] = [stale(38, never=of_unit), stale(45, old=of_file, gone=of_file, never=of_unit)]
+    none = {"interval": "1m", "input_series": [], "alert_rule_test": [stale(4), stale(6, none={})]}
+    check_rules(programs, tmp_path, some, none)
+
+
+def check_rules(programs: Path, place: Path, *cases: dict[str, Any]) -> None:
+    """Have promtool try our rules; ``place`` is for a file of its own."""
+    file = place / "tests.yml"  # JSON is YAML
+    file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": cases}))
     done = subprocess.run([programs / "promtool", "test", "rules", file], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def annotations(instance: str) -> dict[str, str]:
-    """Those of the alert, as promtool fills them."""
-    text = RULES.read_text().partition("- alert: MappedFileWindowLost")[2].partition("- alert:")[0]
+def annotations(instance: str, alert: str = "MappedFileWindowLost") -> dict[str, str]:
+    """Those of an alert, as promtool fills them."""
+    text = RULES.read_text().partition(f"- alert: {alert}")[2].partition("- alert:")[0]
     found = re.findall(r'^ +(summary|description): "(.*)"$', text, re.MULTILINE)
-    return {name: words.replace("{{ $labels.instance }}", instance) for name, words in found}
+    return {name: re.sub(r"{{.* \$labels.instance .*}}", instance, words) for name, words in found}
 
 
 @dataclass(frozen=True)

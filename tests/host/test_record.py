@@ -18,7 +18,7 @@ from foliohost.cli.main import main
 from foliohost.errors import DiskFull, FolioError
 from foliohost.fault_around import FAULT_AROUND, fault_around_bytes
 from foliohost.processes import PAGE_BYTES
-from foliohost.record import record
+from foliohost.record import LIMIT_BYTES, record
 from foliohost.spool import Spool
 from foliohost.target import LiveTarget, Process, StartedProgram
 from foliohost.trace import read_trace
@@ -77,6 +77,20 @@ def test_without_reads_there_are_no_events_of_pages_read(
     assert set(trace.page_of) <= set(pages)
     assert trace.measured == ()
     assert "--reads does that" in capfd.readouterr().err
+
+
+@here
+def test_pages_that_were_read_have_a_limit_as_well(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folios of many pages are few events."""
+    monkeypatch.setattr("foliohost.record._READ_PAGE_BYTES", LIMIT_BYTES // 100)
+    program = StartedProgram(touching(cold, list(range(0, PAGES, 16))))
+    found = record(program, patterns=[str(cold)], reads=True)
+    assert found.reads
+    assert found.full
+    assert 100 <= found.reads.touches < PAGES
+    assert 0 < found.trace.touches < PAGES // 16
+    assert len(found.reads.other["times_ms"]) == min(found.reads.touches, 256)
+    assert program.status() == 7
 
 
 WRITE = """

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the events of two kernels tell of a program whose touches are known."""
 
+import tracemalloc
+from collections.abc import Iterator
+
 import pytest
 
 from foliohost.faults import FaultCounts
@@ -27,6 +30,12 @@ def of(record: Recorded, around: int = 16) -> Touches:
     return touches
 
 
+def read(touches: Touches) -> list[int]:
+    """The pages of all folios that faults have read."""
+    folios = zip(touches.read_page_of, touches.read_order_of, strict=True)
+    return [page for first, order in folios for page in range(first, first + (1 << order))]
+
+
 def in_order(some: list[int], all_of_them: list[int]) -> bool:
     rest = iter(all_of_them)
     return all(page in rest for page in some)
@@ -43,8 +52,9 @@ def test_each_fault_is_a_touch_of_its_page(kernel: str, faults: int, majors: int
     assert list(touches.time_of) == sorted(touches.time_of)
     assert touches.majors == {0: majors}
     added = sum(name == ADD and fields[1:3] == record.file for _, name, fields in record.events())
-    assert len(touches.read_page_of) == len(set(touches.read_page_of)) == added
-    assert set(touches.page_of) <= set(touches.read_page_of)
+    pages = read(touches)
+    assert len(pages) == len(set(pages)) == added
+    assert set(touches.page_of) <= set(pages)
 
 
 def test_kernels_are_told_apart() -> None:
@@ -86,7 +96,7 @@ def test_requests_are_runs_of_one_task() -> None:
     touches.take((0, FAULT, (task, *FILE, 900 + task)) for task in (1, 2))
     adds = [(1, 0, 2), (1, 4, 0), (2, 5, 0), (1, 5, 0), (1, 7, 0)]
     touches.take((0, ADD, (task, *FILE, first, order)) for task, first, order in adds)
-    assert list(touches.read_page_of) == [0, 1, 2, 3, 4, 5, 5, 7]
+    assert read(touches) == [0, 1, 2, 3, 4, 5, 5, 7]
     assert (touches.requests, touches.majors) == ({0: 3}, {})
     # Files that nobody wants are not there.
     nothing = Touches(lambda file: False, 4096, 16)
@@ -99,7 +109,30 @@ def read_pages(*events: tuple[str, tuple[int, ...]]) -> list[int]:
     touches = Touches(lambda file: True, 4096, 16)
     for time, (name, fields) in enumerate(events):
         touches.take([(time, name, (9, *fields))])
-    return list(touches.read_page_of)
+    return read(touches)
+
+
+def test_large_folios_take_no_more_memory_than_their_events() -> None:
+    folios = 10_000
+
+    def events() -> Iterator[tuple[int, str, tuple[int, ...]]]:
+        yield 0, FAULT, (1, *FILE, 0)
+        for number in range(folios):
+            yield number, ADD, (1, *FILE, number << 9, 9)
+
+    touches = Touches(lambda file: True, 4096, 16)
+    tracemalloc.start()
+    try:
+        touches.take(events())
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(touches.read_pages.values()) == len(read(touches)) == folios << 9
+    assert taken < folios * 40
+    # What is made of them in the end has an entry for each page, so there is a bound.
+    bounded = Touches(lambda file: True, 4096, 16, most_read_pages=1000)
+    bounded.take(events())
+    assert (bounded.full, len(read(bounded)), touches.full) == (True, 1024, False)
 
 
 def test_what_read_and_write_bring_into_the_cache_is_not_read_by_faults() -> None:
@@ -121,5 +154,5 @@ def test_counts_of_faults_are_the_same_where_no_pages_are_kept() -> None:
     kept, counts = of(record), FaultCounts()
     counts.take([event for event in record.events() if event[1] in (ADD, FAULT, MAP)])
     number = kept.files[record.file]
-    assert counts.read_pages[record.file] == kept.read_pages[number] == len(kept.read_page_of) > 0
+    assert counts.read_pages[record.file] == kept.read_pages[number] == len(read(kept)) > 0
     assert counts.major_faults[record.file] == kept.majors[number] > 0

@@ -2,6 +2,7 @@
 """An instance of this machine's tracefs: who is recorded, what is cut, and what is left."""
 
 import errno
+import json
 import os
 import re
 import signal
@@ -10,11 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from foliohost import fault_around
+from foliohost import fault_around, faults
 from foliohost import tracefs as live_tracefs
 from foliohost.errors import FolioError, NotPermitted, UsageError
 from foliohost.processes import PAGE_BYTES, descendants, tasks_of
@@ -23,10 +25,14 @@ from foliohost.spool import Spool
 from foliohost.target import StartedProgram
 from foliohost.touches import ADD, FIELDS, MAP, USER
 from foliohost.tracefs import Instance, tracefs
+from foliolab.vm.guest import GuestConfig
 from tests.host.command import ARGV, ENVIRONMENT, host
 from tests.host.conftest import Toucher
+from tests.host.test_reset import booted, config
 from tests.host.tracing import here, instances
 from tests.processes import wait_until
+
+__all__ = ["config"]
 
 TAKE_TURNS = """
 import mmap, os, sys
@@ -406,3 +412,26 @@ def test_as_many_files_are_open_as_there_are_processors(monkeypatch: pytest.Monk
     """More than are allowed at first; programs that we start are allowed no more than before."""
     done = subprocess.run([sys.executable, "-c", FEW], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("32\n", "")
+
+
+@pytest.mark.boot
+def test_a_machine_that_processors_can_be_added_to_is_traced(config: GuestConfig, tmp_path: Path) -> None:
+    """Those that are offline have no buffers, and the others have theirs."""
+    with booted(replace(config, cpus=2, boot_arguments="maxcpus=1"), tmp_path / "console") as step:
+        found = json.loads(step("processors"))
+    assert found == {"places": 2, "buffer_bytes": faults.BUFFERS_KIB << 10, "untraced": ""}
+
+
+def test_a_processor_without_a_buffer_has_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what else is wrong with a buffer is told."""
+
+    def failing(handle: int, size: int) -> bytes:
+        raise OSError(handle, os.strerror(handle))
+
+    instance = Instance.__new__(Instance)
+    instance.buffer_bytes, instance._handles = PAGE_BYTES, [errno.ENODEV, errno.EAGAIN, errno.EIO]
+    monkeypatch.setattr(os, "read", failing)
+    offline, empty, broken = instance.fetch()
+    assert (list(offline), list(empty)) == ([], [])
+    with pytest.raises(OSError, match="Input/output error"):
+        next(broken)

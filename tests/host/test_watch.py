@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from foliohost import pages
+from foliohost import pages, residency
+from foliohost import watch as module
+from foliohost.bits import count_ones
 from foliohost.circumstances import Circumstances
 from foliohost.devices import device_of
 from foliohost.estimates import touched
-from foliohost.observation import Observation
+from foliohost.observation import FileSeen, Observation
 from foliohost.processes import PAGE_BYTES, counters
 from foliohost.remedies import remedies
 from foliohost.shares import FileShare
 from foliohost.verdict import Diagnosis, DiagnosisKind, judge
 from foliohost.watch import Watch
 from foliohost.windows import set_device
-from tests.host.conftest import Toucher
+from tests.host.conftest import PAGES, Toucher
 from tests.host.toucher import drop
 
 
@@ -69,6 +71,76 @@ def test_one_file_and_a_process_that_ends(large_file: Path, start: Callable[...,
     assert (file.path, file.alive, file.open_in) == (str(large_file), False, ())
     assert not file.come_and_gone
     assert file.mapped_pages >= 20 * 0.9
+
+
+def test_what_was_touched_before_a_first_look_is_not_new_however_late_that_is(
+    cold: Path, large_file: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look has time for one file, the larger ones first."""
+    programs = [start(path) for path in (large_file, cold)]
+    for program in programs:
+        program.tell("random 60")
+    monkeypatch.setattr(module, "_LOOK_SECONDS", 0)
+    watch = Watch(lambda: [program.pid for program in programs])
+
+    def seen() -> dict[str, FileSeen]:
+        return {file.path: file for file in watch.finish().files}
+
+    assert str(large_file) in seen()
+    while str(cold) not in seen():
+        watch.look()
+    found = [seen()[str(path)] for path in (large_file, cold)]
+    assert all((file.mapped_pages, file.places, file.cached_pages, file.read_before) == (0, 0, 0, 0) for file in found)
+    monkeypatch.undo()
+    programs[1].tell("scan")
+    watch.look()
+    assert 0 < seen()[str(cold)].mapped_pages < PAGES - 60 * 0.9
+
+
+def test_nothing_is_read_of_a_file(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
+    _, seen, _, file = watched(start, path, "page 1000")
+    there = residency.cached(path)
+    assert there
+    assert count_ones(there) * PAGE_BYTES == file.read_bytes == 64 << 10
+    assert seen.files[0].engine == ""
+
+
+def test_what_a_process_maps_later_is_new(cold: Path, start: Callable[..., Toucher]) -> None:
+    pids: list[int] = []
+    watch = Watch(lambda: pids, cold.stat())
+    program = start(cold)
+    program.tell("scan")
+    pids.append(program.pid)
+    watch.look()
+    (file,) = watch.finish().files
+    assert file.mapped_pages == PAGES
+
+
+def test_what_is_read_during_the_first_look_does_not_count(large_file: Path, start: Callable[..., Toucher]) -> None:
+    """Its pages are taken to have been there before."""
+    drop(large_file)
+    program = start(large_file)
+    reads = ["random 30", "random 30"]
+
+    def pids() -> list[int]:
+        if reads:
+            program.tell(reads.pop())
+            time.sleep(0.3)
+        return [program.pid]
+
+    watch = Watch(pids, large_file.stat())
+    reads.clear()
+    watch.look()
+    seen = watch.finish()
+    assert (seen.counted.read_bytes, seen.counted.major_faults) == (0, 0)
+    assert seen.before.major_faults > 0
+    assert seen.seconds < 0.3
+    drop(large_file)
+    program.tell("random 60")
+    watch.look()
+    assert watch.finish().counted.major_faults > 0
 
 
 @pytest.mark.parametrize("fate", ["emptied", "replaced", "moved", "deleted"])

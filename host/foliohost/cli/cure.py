@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 from foliohost import policy
 from foliohost.called import called
 from foliohost.cli.options import add_command, add_json, add_verbs
-from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, still_given, undo
+from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, require_machine, state_of, undo
 from foliohost.devices import device_of
-from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
+from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.sizes import count
 from foliohost.state import Cure, applied, named, restore
 from foliohost.terminal import Column, print_table, printable, terminal
@@ -57,6 +57,7 @@ def _apply(arguments: argparse.Namespace) -> int:
     """
     _require_one(arguments)
     require_window(arguments.read_ahead_kb)
+    require_machine()
     tell_restored()
     if arguments.device_of:
         cure = apply_to_device(arguments.device_of, arguments.read_ahead_kb)
@@ -77,18 +78,26 @@ def _apply(arguments: argparse.Namespace) -> int:
     require_heeded(files)
     given = apply_to_open_files(files, device, arguments.read_ahead_kb)
     if arguments.json:
-        return _print_json(**_given_json([given]))
-    for before_kb in sorted({cure.before_kb for cure in given.cures}):
+        _print_json(**_given_json([given]))
+    else:
+        _print_given(file, given)
+    return _status([(str(fault), fault) for fault in given.left_out])
+
+
+def _print_given(file: Path, given: Given) -> None:
+    for before_kb, after_kb in sorted({(cure.before_kb, cure.read_ahead_kb) for cure in given.cures}):
         pids = [str(cure.pid) for cure in given.cures if cure.before_kb == before_kb]
         where = f"process{'es' if len(pids) > 1 else ''} {', '.join(pids)}"
-        print(f"{file} in {where}: {before_kb} -> {arguments.read_ahead_kb} KiB, until it is closed.")
+        print(f"{file} in {where}: {before_kb} -> {after_kb} KiB, until it is closed.")
+    print(
+        f"'{called()} cure undo' puts back the device's window before the cure: the kernel does not tell a file's own."
+    )
     _tell_opened(given)
-    return 0
 
 
 def _undo(arguments: argparse.Namespace) -> int:
-    """Put back what was set: all, or what the options name. Each file and device gets the window that it had before
-    any cure, in whatever order.
+    """Put back what was set: all, or what the options name. Each device gets the window that it had before any cure, in
+    whatever order, and each open file that of its device then: the kernel does not tell its own.
     """
     everything = not (arguments.device_of or arguments.pid is not None or arguments.file)
     if not everything:
@@ -155,27 +164,18 @@ def _enforce(arguments: argparse.Namespace) -> int:
     found = policy.named_files(policy.read_policies(arguments.policies))
     if arguments.dry_run:
         return _print_found(found, arguments.json)
+    require_machine()
     tell_restored()
     if found or applied():
         forget_ended()
-    known, told = {cure.key: cure for cure in applied()}, Descriptors()
-    kept: list[Cure] = []
-    due: list[policy.Named] = []
-    for each in found:
-        cure = known.get(each.file.key)
-        if cure and still_given(cure, each.policy.read_ahead_kb, each.policy.name, told):
-            kept.append(cure)
-        else:
-            due.append(each)
-    refused: list[NotPermitted] = []
-    results = [Given(tuple(kept), (), 0), *_enforced(due, refused)]
+    known = {cure.key: cure for cure in applied()}
+    faults: list[tuple[policy.Policy, FolioError]] = []
+    results = list(policy.enforced(found, known, faults))
     if arguments.json:
         _print_json(**_given_json(results))
     else:
         _print_enforced(results, known)
-    if refused:
-        raise refused[0]
-    return 0
+    return _status([(f"Policy '{asked.name}': {fault}", fault) for asked, fault in faults])
 
 
 def _print_enforced(results: Iterable[Given], known: Collection[tuple[object, ...]]) -> None:
@@ -190,18 +190,11 @@ def _print_enforced(results: Iterable[Given], known: Collection[tuple[object, ..
     print(f"{number} open file{' has' if number == 1 else 's have'} the window of a policy.")
 
 
-def _enforced(found: Iterable[policy.Named], refused: list[NotPermitted]) -> Iterator[Given]:
-    """The device has a policy's window once for all its files. What the kernel refuses keeps no other policy."""
-    groups: dict[tuple[policy.Policy, Path], list[policy.Named]] = {}
-    for each in found:
-        groups.setdefault((each.policy, each.device.attribute), []).append(each)
-    for (asked, _), some in groups.items():
-        try:
-            yield apply_to_open_files([each.file for each in some], some[0].device, asked.read_ahead_kb, asked.name)
-        except (NoCure, UsageError) as error:  # they were closed meanwhile, or the device is gone
-            print(f"Policy '{asked.name}': {error}", file=sys.stderr)
-        except NotPermitted as error:
-            refused.append(error)
+def _status(faults: Collection[tuple[str, FolioError]]) -> int:
+    """Tell what could not be set beside what was; the exit status is that of the first."""
+    for sentence in dict.fromkeys(sentence for sentence, _ in faults):
+        print(printable(sentence), file=sys.stderr)
+    return next((fault.status for _, fault in faults), 0)
 
 
 def _print_found(found: Iterable[policy.Named], as_json: bool) -> int:

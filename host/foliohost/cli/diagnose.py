@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ from foliohost.processes import (
 from foliohost.program import adopt_orphans, start
 from foliohost.report import host
 from foliohost.report.diagnosis import SCHEMA, print_diagnosis, print_file, to_json
+from foliohost.shares import FileShare
 from foliohost.survey import MOST_PROCESSES, survey
 from foliohost.terminal import terminal
 from foliohost.verdict import judge
@@ -77,7 +79,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="read up to 16 MiB of the file past the page cache for 0.5 s, to tell seconds: done anyway if something is"
         " wrong with it",
     )
-    parser.add_argument("--no-probe", dest="probe", action="store_false", help="never read anything of the file")
+    text = "never read anything of the file, not even what tells its engine"
+    parser.add_argument("--no-probe", dest="probe", action="store_false", help=text)
     add_json(parser)
     add = parser.add_argument_group("with --host").add_argument
     add("--processes", type=int, metavar="N", help=f"watch so many at most (default: {MOST_PROCESSES})")
@@ -144,8 +147,9 @@ def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None
     with _traced(pids) as trace:
         took = time.monotonic() - began  # to let go of the trace takes as long
         watch = Watch(lambda: pids, only, trace=trace)
+        left = began + seconds - took - time.monotonic()
         try:
-            watch.run(max(seconds - 2 * took, seconds / 4), lambda: not any(map(runs, pids)))
+            watch.run(max(left, seconds / 4), lambda: not any(map(runs, pids)))
         except KeyboardInterrupt:
             print(f"{Path(called()).name}: Interrupted; this is what was seen so far.", file=sys.stderr)
         return watch.finish()
@@ -183,11 +187,20 @@ def _report(
     to_error: bool = False,
 ) -> None:
     verdict = judge(seen)
+    if probe is not False:
+        verdict = replace(verdict, files=tuple(map(_with_engine, verdict.files)))
     around = circumstances(seen, verdict, groups, probe)
     if as_json:
         print(json.dumps({**(facts or {}), **to_json(seen, verdict, folios, around)}))
     else:
         print_diagnosis(terminal(stderr=to_error), seen, verdict, folios, around)
+
+
+def _with_engine(file: FileShare) -> FileShare:
+    """With the engine of a data file that something was read of, or perhaps was: that takes a few bytes of it."""
+    if file.seen.text or file.read_bytes == 0:
+        return file
+    return replace(file, seen=replace(file.seen, engine=engine_of(Path(file.seen.path))))
 
 
 def _file(path: Path, seconds: float, as_json: bool, probe: bool | None) -> int:
@@ -205,7 +218,7 @@ def _file(path: Path, seconds: float, as_json: bool, probe: bool | None) -> int:
         "device": device.name,
         "rotational": device.rotational,
         "window_kb": device.read_ahead_kb,
-        "engine": engine_of(path) or None,
+        "engine": None if probe is False else engine_of(path) or None,
         "size_bytes": status.st_size,
         "resident_bytes": None if there is None else count_ones(there) * PAGE_BYTES,
         "processes": names,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-import errno
+import codecs
 import io
 import os
 import signal
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 
 from foliohost.errors import INTERRUPTED, DiskFull, FolioError
+from foliohost.files import FULL
 
 
 def run_command(name: str, parse: Callable[[], argparse.Namespace]) -> int:
@@ -22,7 +23,8 @@ def run_command(name: str, parse: Callable[[], argparse.Namespace]) -> int:
         return status
 
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # names of files can be any bytes; stderr escapes them
+        codecs.register_error("foliolab", _written)
+        sys.stdout.reconfigure(errors="foliolab")  # stderr escapes what it cannot write
     # Whoever asks us to end gets the clean-up that Ctrl-C gets.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = None
@@ -40,8 +42,21 @@ def run_command(name: str, parse: Callable[[], argparse.Namespace]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in FULL:
             return complain(f"No space left on the disk that holds {error.filename or 'our files'}.", DiskFull.status)
         if error.filename is None:
             raise
         return complain(f"{error.filename}: {error.strerror}.", FolioError.status)
+
+
+def _written(error: UnicodeError) -> tuple[str | bytes, int]:
+    """How a character is written that an encoding has not, and the place of the next one.
+
+    Names of files can be any bytes, which stay as they are.
+    """
+    assert isinstance(error, UnicodeEncodeError)
+    error.end = error.start + 1
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeEncodeError:
+        return codecs.lookup_error("backslashreplace")(error)

@@ -35,6 +35,7 @@ def _file_json(file: FileLoad) -> dict[str, Any]:
     return {
         **asdict(share.seen),
         "path": file.path,
+        "engine": None,
         "cgroup": file.cgroup,
         "seconds": round(file.seconds, 3),
         "verdict": file.kind.value,

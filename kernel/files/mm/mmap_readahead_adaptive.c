@@ -158,31 +158,46 @@ static void read_and_wait(struct vm_fault *vmf, struct file **fpin,
 	atomic_dec(&known->waiting);
 }
 
+/* Decide what to read. Return: what is known of the file, or NULL without memory for that. */
+static struct mmap_readahead_file *decide(struct address_space *mapping, gfp_t gfp,
+					  unsigned int told_kb, struct mmap_readahead_miss *miss,
+					  struct mmap_readahead_answer *answer)
+{
+	struct mmap_readahead_file *known = mmap_readahead_known(mapping, gfp);
+
+	if (!known)
+		return NULL;
+	spin_lock(&known->lock);
+	miss->request_pages = request_pages(told_kb, known);
+	if (!mmap_readahead_settled(&known->state, miss, answer)) {
+		miss->page = look(miss->cache, miss->index);
+		miss->memory_pages = mmap_readahead_memory();
+		mmap_readahead_adapt(&known->state, miss, answer);
+	}
+	spin_unlock(&known->lock);
+	return known;
+}
+
 bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 {
 	struct file *file = vmf->vma->vm_file;
 	struct mm_struct *mm = vmf->vma->vm_mm;
 	bool nowait = vmf->flags & FAULT_FLAG_RETRY_NOWAIT;
-	struct mmap_readahead_answer answer;
+	struct mmap_readahead_answer answer = { .start = vmf->pgoff, .size = 1 };
 	unsigned int told_kb = told_request_kb(file);
-	struct mmap_readahead_file *known;
+	struct mmap_readahead_file *known = NULL;
 	struct mmap_readahead_miss miss;
 
 	describe(vmf, &miss);
 	if (nothing_to_read(&miss))
 		return true;
-
-	known = mmap_readahead_known(file->f_mapping, nowait ? GFP_NOWAIT : GFP_KERNEL);
-	if (!known)
-		return false;
-	spin_lock(&known->lock);
-	miss.request_pages = request_pages(told_kb, known);
-	if (!mmap_readahead_settled(&known->state, &miss, &answer)) {
-		miss.page = look(miss.cache, miss.index);
-		miss.memory_pages = mmap_readahead_memory();
-		mmap_readahead_adapt(&known->state, &miss, &answer);
+	/* In windows of a page there is nothing to decide. */
+	if (miss.max_pages > 1) {
+		known = decide(file->f_mapping, nowait ? GFP_NOWAIT : GFP_KERNEL, told_kb, &miss,
+			       &answer);
+		if (!known)
+			return false;
 	}
-	spin_unlock(&known->lock);
 	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
 				  answer.async_size, answer.order,
 				  MMAP_READAHEAD_ADAPTED + answer.kind);
