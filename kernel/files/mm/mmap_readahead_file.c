@@ -182,7 +182,7 @@ struct mmap_readahead_file *mmap_readahead_known(struct address_space *mapping, 
 	return READ_ONCE(mapping->mmap_readahead) ?: remember(mapping, gfp);
 }
 
-/* What a processor was told last. */
+/* What who missed last on a processor was told. */
 struct told_memory {
 	unsigned long pages;
 	const void *group;	/* only to be compared */
@@ -194,25 +194,26 @@ static DEFINE_PER_CPU(struct told_memory, told_memory);
 /**
  * mmap_readahead_memory - how many pages of files memory can hold
  *
- * It takes a hundred instructions to tell, more where there are many nodes, and changes slowly.
+ * To work that out takes a hundred instructions, more where there are many nodes. It changes
+ * slowly.
  *
  * Return: pages, for the task's control group.
  */
 unsigned long mmap_readahead_memory(void)
 {
-	struct told_memory *told = get_cpu_ptr(&told_memory);
+	struct told_memory told = get_cpu_var(told_memory);
 	const void *group = current_group();
-	unsigned long pages;
 
-	if (!told->pages || told->group != group ||
-	    !time_in_range(jiffies, told->when, told->when + HZ / 8)) {
-		told->pages = max(memory_pages(), 1UL);
-		told->group = group;
-		told->when = jiffies;
+	put_cpu_var(told_memory);
+	if (!told.pages || told.group != group ||
+	    !time_in_range(jiffies, told.when, told.when + HZ / 8)) {
+		told.pages = max(memory_pages(), 1UL);
+		told.group = group;
+		told.when = jiffies;
+		get_cpu_var(told_memory) = told;
+		put_cpu_var(told_memory);
 	}
-	pages = told->pages;
-	put_cpu_ptr(&told_memory);
-	return pages;
+	return told.pages;
 }
 
 /**

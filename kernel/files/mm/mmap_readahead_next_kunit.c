@@ -11,7 +11,7 @@
 
 /* Over more than one node of the page cache. */
 #define FAKE_PAGES	200
-#define LARGEST_ORDER	7
+#define LARGEST_ORDER	(IS_ENABLED(CONFIG_XARRAY_MULTI) ? 7 : 0)
 
 struct fake_cache {
 	struct address_space mapping;

@@ -9,7 +9,6 @@
  *
  * Meant for one who studies a program, at the price of the many more faults.
  */
-#include <linux/atomic.h>
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
@@ -19,7 +18,6 @@
 #include <linux/path.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
-#include <linux/task_work.h>
 #include <linux/workqueue.h>
 
 #include "page_touch.h"
@@ -31,16 +29,11 @@
 #define PAGE_TOUCH_LEAST	8
 /* Each fault looks at all of them. */
 #define PAGE_TOUCH_MOST		256
-/* So many pages may wait to be unmapped: one system call can touch all of a file. */
-#define PAGE_TOUCH_WAITING	4096
 
 DEFINE_STATIC_KEY_FALSE(page_touch_on);
 
 struct touched_page {
-	union {
-		struct callback_head task_work;
-		struct work_struct work;
-	};
+	struct work_struct work;
 	/*
 	 * Keeps the inode, and the file system mounted. A file would do that,
 	 * too, but its owner may wait for the end of it, for the lock it holds.
@@ -62,8 +55,6 @@ static struct {
 	.lock = __SPIN_LOCK_UNLOCKED(touches.lock),
 	.pages = LIST_HEAD_INIT(touches.pages),
 };
-
-static atomic_t waiting_pages = ATOMIC_INIT(0);
 
 /* Serializes those who change the settings. */
 static DEFINE_MUTEX(page_touch_mutex);
@@ -97,38 +88,21 @@ static void release(struct touched_page *page)
 	kfree(page);
 }
 
-static void unmap(struct touched_page *page)
+static void release_in_worker(struct work_struct *work)
+{
+	release(container_of(work, struct touched_page, work));
+}
+
+/* The fault holds locks under which the last reference to an inode must not be dropped. */
+static void release_later(struct touched_page *page)
+{
+	INIT_WORK(&page->work, release_in_worker);
+	queue_work(system_unbound_wq, &page->work);
+}
+
+static void unmap(const struct touched_page *page)
 {
 	unmap_mapping_pages(page->mapping, page->index, 1, false);
-	release(page);
-}
-
-static void unmap_in_task(struct callback_head *task_work)
-{
-	unmap(container_of(task_work, struct touched_page, task_work));
-	atomic_dec(&waiting_pages);
-}
-
-static void unmap_in_worker(struct work_struct *work)
-{
-	unmap(container_of(work, struct touched_page, work));
-	atomic_dec(&waiting_pages);
-}
-
-/*
- * The fault holds locks under which the last reference to an inode must not be
- * dropped. The task has none when it goes on. Kernel threads and workers of user space
- * may never come to that.
- */
-static void unmap_later(struct touched_page *page)
-{
-	atomic_inc(&waiting_pages);
-	init_task_work(&page->task_work, unmap_in_task);
-	if (!(current->flags & (PF_KTHREAD | PF_USER_WORKER)) &&
-	    !task_work_add(current, &page->task_work, TWA_RESUME))
-		return;
-	INIT_WORK(&page->work, unmap_in_worker);
-	queue_work(system_unbound_wq, &page->work);
 }
 
 static bool is_among_last(const struct address_space *mapping, pgoff_t index)
@@ -150,22 +124,14 @@ static struct touched_page *take_oldest(void)
 	return page;
 }
 
-/* The next number says that a touch is missing. */
-static void lose_touch(void)
-{
-	spin_lock(&touches.lock);
-	touches.seq++;
-	spin_unlock(&touches.lock);
-}
-
 /**
  * page_touch_mapped - record that a fault has mapped a page
  * @vma: a mapping for which page_touch_watches() is true
  * @index: of the page in the file
  *
- * What is mapped is recorded afterwards, and what drops out of the last pages is unmapped
- * afterwards. So whatever happens at the same time, a page is not left mapped without being
- * one of them, but for those that are lost while too many wait.
+ * What is mapped is always recorded afterwards, and what drops out of the last
+ * pages is always unmapped afterwards. So whatever happens at the same time, a
+ * page is not left mapped without being one of them.
  *
  * The caller may hold the folio's lock, but no spinlock.
  */
@@ -174,10 +140,6 @@ void page_touch_mapped(const struct vm_area_struct *vma, pgoff_t index)
 	struct file *file = vma->vm_file;
 	struct touched_page *page, *unused, *oldest = NULL;
 
-	if (atomic_read(&waiting_pages) >= PAGE_TOUCH_WAITING) {
-		lose_touch();
-		return;
-	}
 	/* Writeback may wait for the folio, and reclaim through a file system for writeback. */
 	page = kmalloc(sizeof(*page), GFP_NOFS | __GFP_NOFAIL);
 	page->path = file->f_path;
@@ -202,8 +164,13 @@ void page_touch_mapped(const struct vm_area_struct *vma, pgoff_t index)
 	/* Not the last reference: the mapping has a file. */
 	if (unused)
 		release(unused);
-	if (oldest)
-		unmap_later(oldest);
+	if (!oldest)
+		return;
+	unmap(oldest);
+	if (path_equal(&oldest->path, &file->f_path))
+		release(oldest);
+	else
+		release_later(oldest);
 }
 
 /* Unmap all, so that what is switched on next sees each of them again. */
@@ -218,6 +185,7 @@ static void forget_all(void)
 		if (!page)
 			return;
 		unmap(page);
+		release(page);
 	}
 }
 
