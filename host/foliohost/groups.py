@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from foliohost.files import in_container
 from foliohost.processes import PAGE_BYTES
 
-_INITIAL_PIDS = 4026531836
-"""The inode of the first namespace of PIDs, of every kernel (PROC_PID_INIT_INO)."""
 _ROOTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 _READ_ONLY = 1
 """ST_RDONLY."""
@@ -116,12 +115,11 @@ def _proactive_pages(path: str) -> int | None:
 def blind_spots() -> list[str]:
     """What cannot be seen or done from inside a container, a sentence each; none outside of one."""
     found = []
-    with suppress(OSError):
-        if Path("/proc/self/ns/pid").stat().st_ino != _INITIAL_PIDS:
-            found.append(
-                "This is a container: processes outside of it are not seen, also where they map the same files or have"
-                " them evicted. On the host, diagnose sees all."
-            )
+    if in_container():
+        found.append(
+            "This is a container: processes outside of it are not seen, also where they map the same files or have"
+            " them evicted. On the host, diagnose sees all."
+        )
     with suppress(OSError):
         if os.statvfs("/sys").f_flag & _READ_ONLY:
             found.append("/sys cannot be written here: cures of windows have to be applied on the host.")

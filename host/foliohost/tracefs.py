@@ -29,14 +29,13 @@ from pathlib import Path
 
 from foliohost import fault_around
 from foliohost.errors import FolioError, NotPermitted, UsageError
+from foliohost.files import in_container
 from foliohost.groups import top_groups
 from foliohost.limits import raise_limit
 from foliohost.processes import PAGE_BYTES, runs, start_time, tasks_of
 from foliohost.ringbuffer import Event, Layout, events, layout
 
 _PLACES = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-_MACHINE = "pid:[4026531836]"
-"""The name space of process numbers that is not a container's (PROC_PID_INIT_INO)."""
 _NAME = "foliolab-live"
 _STALE = re.compile(rf"{_NAME}-(?P<process>\d+)-(?P<started>\d+)(?:-around-(?P<around>\d+))?")
 """Whose it is, by number and start, and what to put back."""
@@ -70,8 +69,7 @@ def tracefs() -> Path:
     """Where the kernel's trace is; FolioError if we cannot have it."""
     if os.geteuid():
         raise NotPermitted("Recording on this machine needs root.")
-    numbers = Path("/proc/self/ns/pid")
-    if numbers.is_symlink() and numbers.readlink().name != _MACHINE:
+    if in_container():
         raise UsageError("The kernel's trace goes by the machine's process numbers; this container has its own.")
     for place in map(Path, _PLACES):
         if (place / "instances").is_dir():

@@ -174,7 +174,8 @@ class Watch:
         traced = traced or faults_of(self._trace, self.mapped)
         self._look_at_details(list(self._pids()), time.monotonic())
         mapping_it = {pid for file in self._files.values() if file for pid in file.pieces}
-        open_in = {pid: open_files(pid) for pid in mapping_it}
+        inodes = {file.status.st_ino for file in self._files.values() if file}
+        open_in = {pid: open_files(pid, inodes) for pid in mapping_it}
         read, faults = _machine_counters()
         return Observation(
             seconds=time.monotonic() - self._began,

@@ -9,7 +9,6 @@ remembered here: ``state.py`` does that before.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,14 @@ from pathlib import Path
 
 from foliohost.details import Details, details
 from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
-from foliohost.processes import PAGE_BYTES, all_processes, asked_about, mappings, same_file, start_time
+from foliohost.processes import (
+    PAGE_BYTES,
+    all_processes,
+    mappings,
+    numbers_by_inode,
+    same_file,
+    start_time,
+)
 
 MOST_KB = 16384
 """The largest window that we set."""
@@ -70,30 +76,6 @@ class Descriptors:
             numbers = self._by_inode[process].get(file.inode, [])
             self._of[file.key] = [number for number in numbers if _is_open(file, number)]
         return self._of[file.key]
-
-
-def numbers_by_inode(pid: int) -> dict[int, list[int]]:
-    """The numbers under which a process has files open, by inode, whatever file system that is of.
-
-    None is asked: a server that is gone would not answer.
-    """
-    found: dict[int, list[int]] = {}
-    with asked_about(pid):
-        for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 some have a hundred thousand, and this is faster
-            with suppress(OSError):
-                # No socket is a file, and what the kernel tells of an epoll takes long.
-                if os.readlink(f"/proc/{pid}/fd/{name}").startswith("/"):  # noqa: PTH115
-                    found.setdefault(_inode(pid, name), []).append(int(name))
-    return found
-
-
-def _inode(pid: int, number: str) -> int:
-    handle = os.open(f"/proc/{pid}/fdinfo/{number}", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        told = re.search(rb"^ino:\s*(\d+)$", os.read(handle, PAGE_BYTES), re.MULTILINE)
-    finally:
-        os.close(handle)
-    return int(told[1]) if told else os.stat(f"/proc/{pid}/fd/{number}").st_ino  # noqa: PTH116 before Linux 5.14
 
 
 def _is_open(file: OpenFile, number: int) -> bool:

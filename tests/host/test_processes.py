@@ -47,7 +47,8 @@ def test_our_own_mapping_is_found(tmp_path: Path) -> None:
         assert not processes.same_file(os.getpid(), replace(found, device="0:0", path="/no/such"), path.stat())
         assert os.getpid() in processes.mapped_by(path.stat())[0]
         facts = path.stat()
-        assert stream.fileno() in processes.descriptors(os.getpid())[facts.st_dev, facts.st_ino]
+        assert stream.fileno() in processes.numbers_by_inode(os.getpid())[facts.st_ino]
+        assert processes.open_files(os.getpid(), {facts.st_ino, 1}) >= {(facts.st_dev, facts.st_ino)}
     assert os.getpid() not in processes.mapped_by(path.stat())[0]
 
 

@@ -11,7 +11,9 @@ from foliohost.sizes import count
 from foliohost.terminal import Terminal
 from foliohost.trace import Trace
 
-_SHADES = "░▒▓█"
+_SHADES, _FRAME = "░▒▓█", ("│", "└", "─")
+_PLAIN_SHADES, _PLAIN_FRAME = ".:*#", ("|", "+", "-")
+"""Where a locale lacks the others."""
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 
 
@@ -90,6 +92,8 @@ def _seconds(marks: Sequence[float], number: int, touches: int) -> float:
 
 def print_heatmap(console: Terminal, trace: Trace, file: int, rows: int = 20) -> None:
     """Draw with block characters, as wide as the terminal."""
+    full = console.shows(_SHADES + "".join(_FRAME))
+    shades, (side, corner, bottom) = (_SHADES, _FRAME) if full else (_PLAIN_SHADES, _PLAIN_FRAME)
     place = heatmap(trace, file, 1, 1).place
     labels = "0", f"{place.end:,.4g} {place.unit}"
     indent = max(map(len, labels))
@@ -98,9 +102,9 @@ def print_heatmap(console: Terminal, trace: Trace, file: int, rows: int = 20) ->
     console.out(found.name, style="bold")
     for number, row in enumerate(found.cells):
         label = labels[0] if number == 0 else labels[1] if number == rows - 1 else ""
-        shades = "".join(" " if (shade := found.shade(value, len(_SHADES))) < 0 else _SHADES[shade] for value in row)
-        console.out(f"{label:>{indent}} │{shades}".rstrip())
+        drawn = "".join(" " if (shade := found.shade(value, len(shades))) < 0 else shades[shade] for value in row)
+        console.out(f"{label:>{indent}} {side}{drawn}".rstrip())
     end = f"{found.time.end:,.1f} {found.time.unit}".strip() if found.time.unit else count(found.time.end)
-    console.out(f"{'':{indent}} └{'─' * columns}")
+    console.out(f"{'':{indent}} {corner}{bottom * columns}")
     console.out(f"{'':{indent}}  0{found.time.title:^{max(columns - 1 - len(end), 0)}}{end}")
-    console.out(f"{'':{indent}}  {_SHADES[0]} 1 to {_SHADES[-1]} {count(found.most)} {found.what}")
+    console.out(f"{'':{indent}}  {shades[0]} 1 to {shades[-1]} {count(found.most)} {found.what}")
