@@ -37,7 +37,7 @@ static inline unsigned int mapping_max_folio_order(struct address_space *mapping
 static inline bool entry_mapped(struct xa_state *xas, struct folio *folio)
 {
 #ifdef HAVE_LARGE_MAPCOUNT
-	/* What is a head now has a second page, whose field is read. */
+	/* Its own flag decides, not the tree: a head has a second page. */
 	return atomic_read(PageHead(&folio->page) ? &folio->_large_mapcount :
 						    &folio->_mapcount) >= 0;
 #else

@@ -182,7 +182,7 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 	return page;
 }
 
-/* It goes from folio to folio: page_cache_next_miss() has to begin where one does. */
+/* Begun inside a large folio, page_cache_next_miss() would count wrongly. */
 static unsigned long next_miss(const void *cache, unsigned long index, unsigned long most)
 {
 	XA_STATE(xas, &((struct address_space *)cache)->i_pages, index);

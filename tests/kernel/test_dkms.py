@@ -17,7 +17,7 @@ from foliolab.kernel.debian_headers import headers, make_command
 
 NAME, VERSION = module.name_and_version()
 WHICH = ("-m", NAME, "-v", VERSION)
-SOURCES = "73b863fdebffc42c"
+SOURCES = "ae5cd543ed73694f"
 """Hash of what this version is made of."""
 SKIPPED = 77
 """What DKMS ends with where it is not to build; scripts of packages go on then."""
@@ -152,7 +152,7 @@ def test_dkms_builds_it_and_skips_kernels_on_which_it_was_not_tried(added: Dkms,
         arch = ARM64.machine if other.endswith("arm64") else X86_64.name
         done = added.run("autoinstall", release=other, arch=arch)
         assert done.returncode == 0, (other, done.stdout, done.stderr)
-        assert f"{NAME} is skipped: it was not tried on kernels such as {other}." in done.stderr
+        assert f"is skipped: it was not tried on kernels such as {other}, or on" in done.stderr
     for other, arch in (("9.9.9-amd64", X86_64.name), ("6.12.118+deb13-arm64", ARM64.machine)):
         done = added.run("build", *WHICH, release=other, arch=arch)
         assert done.returncode == SKIPPED
@@ -163,5 +163,5 @@ def test_dkms_builds_it_and_skips_kernels_on_which_it_was_not_tried(added: Dkms,
     assert added.run("build", *WHICH, "--config", str(config), release="6.12.1").returncode == SKIPPED
     done = added.run("autoinstall", release="6.12.1")
     assert done.returncode == 0, (done.stdout, done.stderr)
-    assert "is skipped: it was not tried on kernels such as 6.12.1." in done.stderr
+    assert "is skipped: it was not tried on kernels such as 6.12.1, or on" in done.stderr
     assert [path.name for path in (added.place / "tree").rglob("module/*.ko*")] == [built.name]
