@@ -50,6 +50,9 @@ mmap_readahead_hits_around(const struct vm_fault *vmf, unsigned int nr_pages,
 {
 	if (!static_branch_likely(&mmap_readahead_any_rule) || !nr_pages)
 		return nr_pages;
+	/* Nothing can be taken off. */
+	if (!READ_ONCE(vmf->vma->vm_file->f_ra.mmap_miss))
+		return 0;
 	return __mmap_readahead_hits_around(vmf, nr_pages, at_address);
 }
 
