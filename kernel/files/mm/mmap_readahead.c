@@ -22,6 +22,7 @@
 #include "file_folio.h"
 #include "internal.h"
 #include "mmap_readahead.h"
+#include "mmap_readahead_file.h"
 
 #define HIT_RULES (MMAP_READAHEAD_HIT_NEEDS_ADDRESS |		\
 		   MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY |		\
@@ -34,6 +35,9 @@
 		   MMAP_READAHEAD_TEXT_UNCOUNTED |		\
 		   MMAP_READAHEAD_TEXT_IN_WINDOWS |		\
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED)
+
+/* Memory that holds so many times the file is not short for its text. */
+#define MUCH_MEMORY	16
 
 /* With small windows, the rules for hits cost more than they save. */
 #define BOOT_RULES (ALL_RULES & ~HIT_RULES)
@@ -87,6 +91,17 @@ static int text_order(const struct vm_area_struct *vma, unsigned int rules)
 }
 
 /*
+ * Can pages of a file be evicted for want of memory? Who has them evicted where memory holds far
+ * more, as by MADV_PAGEOUT, tells nothing of it.
+ */
+static bool memory_may_be_short(const struct address_space *mapping)
+{
+	unsigned long pages = DIV_ROUND_UP(i_size_read(mapping->host), PAGE_SIZE);
+
+	return mmap_readahead_memory() / MUCH_MEMORY < pages;
+}
+
+/*
  * The same of a miss, which sees whether its page was evicted. A folio is evicted as
  * a whole: where memory is short, text is not to be in larger ones than it has to be.
  */
@@ -97,7 +112,8 @@ static int missed_text_order(const struct vm_fault *vmf, unsigned int rules)
 
 	if (order <= (int)mapping_min_folio_order(file->f_mapping) ||
 	    !(rules & MMAP_READAHEAD_TEXT_IN_WINDOWS) ||
-	    !xa_is_value(xa_load(&file->f_mapping->i_pages, vmf->pgoff)))
+	    !xa_is_value(xa_load(&file->f_mapping->i_pages, vmf->pgoff)) ||
+	    !memory_may_be_short(file->f_mapping))
 		return order;
 	WRITE_ONCE(file->f_ra.text_evicted, true);
 	/* So far no hit in text has lowered it. */
