@@ -36,7 +36,7 @@
 		   MMAP_READAHEAD_TEXT_IN_WINDOWS |		\
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED)
 
-/* Memory that holds so many times the file is not short for its text. */
+/* Memory that can hold so many times the file is not short for its text. */
 #define MUCH_MEMORY	16
 
 /* With small windows, the rules for hits cost more than they save. */
@@ -91,8 +91,8 @@ static int text_order(const struct vm_area_struct *vma, unsigned int rules)
 }
 
 /*
- * Can pages of a file be evicted for want of memory? Who has them evicted where memory holds far
- * more, as by MADV_PAGEOUT, tells nothing of it.
+ * Can pages of a file be evicted for want of memory? Where that can hold far more, an eviction
+ * proves no shortage: it may be by MADV_PAGEOUT.
  */
 static bool memory_may_be_short(const struct address_space *mapping)
 {

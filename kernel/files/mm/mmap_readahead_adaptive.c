@@ -43,7 +43,7 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 	if (xa_is_value(folio))
 		page = MMAP_READAHEAD_EVICTED;
 	else if (folio)
-		/* Its own flag decides, not the tree: a head has a second page. */
+		/* Ask the folio: only a large one has a large mapcount. */
 		page = atomic_read(PageHead(&folio->page) ? &folio->_large_mapcount :
 							    &folio->_mapcount) < 0 ?
 		       MMAP_READAHEAD_CACHED : MMAP_READAHEAD_USED;

@@ -182,7 +182,7 @@ struct mmap_readahead_file *mmap_readahead_known(struct address_space *mapping, 
 	return READ_ONCE(mapping->mmap_readahead) ?: remember(mapping, gfp);
 }
 
-/* What who missed last on a processor was told. */
+/* The last answer on a processor. */
 struct told_memory {
 	unsigned long pages;
 	const void *group;	/* only to be compared */

@@ -35,7 +35,7 @@ static void add(struct kunit *test, struct fake_cache *cache, pgoff_t index,
 		cache->cached[index + i] = !evicted;
 }
 
-/* Folios, traces of evicted ones, and nothing, by turns, in all sizes. */
+/* Random folios, shadow entries and holes. */
 static void fill(struct kunit *test, struct fake_cache *cache, struct rnd_state *random)
 {
 	pgoff_t index = 0;

@@ -51,9 +51,7 @@ static inline bool pte_alike(pte_t a, pte_t b)
  * @old: What it was.
  * @new: What it is.
  *
- * Where x86 inverts the frame of an entry that becomes inaccessible, its bits are among them.
- *
- * Return: The bits, for pte_flip().
+ * Return: The bits, for pte_flip(). They include those of the frame that x86 inverts.
  */
 static inline unsigned long pte_flips(pte_t old, pte_t new)
 {
