@@ -21,7 +21,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    require_checkout("documents")
+    require_checkout("This reads documents")
     build_site(arguments.build, manual())
     say(f"The site begins at {arguments.build / 'index.html'}.")
     return 0

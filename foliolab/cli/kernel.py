@@ -112,14 +112,14 @@ def _deb(arguments: argparse.Namespace) -> int:
 
 def _release(arguments: argparse.Namespace) -> int:
     """Make the mailboxes in release/ anew, from which git takes the series and the first steps for mainline."""
-    options.require_checkout("patches")
+    options.require_checkout("This writes patches")
     _print_written(release())
     return 0
 
 
 def _import(arguments: argparse.Namespace) -> int:
     """Bring a branch of ours, rebased or edited, back into kernel/patches and kernel/files."""
-    options.require_checkout("patches")
+    options.require_checkout("This writes patches")
     name = parse_name(arguments.branch)
     if name.debian or name.image or name.series:
         raise UsageError(f"{arguments.branch} is no git tree.")

@@ -155,9 +155,9 @@ def workers(arguments: argparse.Namespace) -> AbstractContextManager[Workers]:
 
 
 def require_checkout(what: str) -> None:
-    """Raise UsageError where there is no checkout, so that ``what`` is not there, or would be lost."""
+    """Raise UsageError outside of a checkout."""
     if INSTALLED:
-        raise UsageError(f"The {what} are in a checkout of foliolab, not in what pip installs.")
+        raise UsageError(f"{what}, so it needs a checkout of foliolab. This is what pip has installed.")
 
 
 def names_of(option: str, text: str | None) -> list[str]:

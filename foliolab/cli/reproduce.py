@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    require_checkout("documents")
+    require_checkout("This fills documents")
     parts = load_plan()
     names = [name for some in arguments.only for name in names_of("--only", some)]
     chosen = choose_parts(parts, names, quick=arguments.quick)

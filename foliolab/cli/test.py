@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    require_checkout("tests")
+    require_checkout("This runs tests")
     chosen = words(arguments)
     if chosen and arguments.changed:
         raise UsageError("--changed chooses tests itself: it goes with no arguments for pytest.")

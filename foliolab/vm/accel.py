@@ -11,7 +11,7 @@ from typing import Literal
 
 from foliolab import process
 from foliolab.arch import Architecture
-from foliolab.errors import HostLost, UsageError
+from foliolab.errors import DiskFull, HostLost, UsageError
 from foliolab.files import cache_directory, digest, write_atomic
 
 Wanted = Literal["auto", "kvm", "tcg", "icount"]
@@ -107,8 +107,8 @@ def kvm_fails(arch: Architecture, *, again: bool = False) -> str:
     if not again and remembered.exists():
         return remembered.read_text()
     failure = boot_tiny_guest(arch, _kvm(arch))
-    # Without room for it, the next one tries again.
-    with suppress(OSError):
+    # If the cache cannot be written, the next call boots again.
+    with suppress(OSError, DiskFull):
         write_atomic(remembered, failure)
     return failure
 

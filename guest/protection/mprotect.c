@@ -1080,8 +1080,7 @@ static struct probe_option options[] = {
 	  "measured, after one that is not; scans: at most 3",
 	  .number = &env.rounds, .least = 1 },
 	{ "threads", "N",
-	  "that make the rounds of cases of calls, each in so much memory of "
-	  "its own",
+	  "callers at once, each with memory of its own (cases of calls)",
 	  .number = &env.threads, .least = 1, .most = MAX_CALLERS },
 	{ "folio", "BYTES",
 	  "with T3, uffd-wp, half-exclusive, scans, none, regions and singles, "

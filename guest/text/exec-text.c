@@ -270,7 +270,7 @@ static inline void call_page(uint64_t page)
 	((void (*)(void))(work.map + page * work.page_size + offset))();
 }
 
-/* What comes before the calls that are measured, if all are not to be cold. */
+/* Calls that are not measured, before those that are. */
 static void call_before(void)
 {
 	uint64_t bytes = work.pages * work.page_size;

@@ -33,7 +33,7 @@ _BATCH = 4096
 """Events that are sorted together, at least: an event takes seven times as much memory as on its page."""
 _END = 1 << 64
 """After all events, in nanoseconds."""
-_ALIKE = "Files in several subvolumes of btrfs have one number for the tracepoints: what is read of them is estimated."
+_ALIKE = "Files in several subvolumes of btrfs share device and inode in tracepoints: their reads are estimated."
 
 
 @dataclass(frozen=True)

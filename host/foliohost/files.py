@@ -17,7 +17,7 @@ from foliohost.errors import DiskFull
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _MACHINE = 4026531836
-"""The inode of the machine's own name space of process numbers, with every kernel (PROC_PID_INIT_INO)."""
+"""The inode of the initial PID namespace, with every kernel (PROC_PID_INIT_INO)."""
 _NEW = ".new"
 """The end of the name of what is not whole yet."""
 _STALE_SECONDS = 3600
@@ -25,7 +25,7 @@ _STALE_SECONDS = 3600
 
 
 def in_container() -> bool:
-    """Whether we have other process numbers than the machine; not where the kernel does not tell."""
+    """Whether we are in another PID namespace than the initial one; not where the kernel does not tell."""
     with suppress(OSError):
         return Path("/proc/self/ns/pid").stat().st_ino != _MACHINE
     return False
@@ -72,7 +72,7 @@ def full_disk_named(place: Path) -> Iterator[None]:
 def write_atomic(path: Path, data: bytes | str) -> None:
     """Write ``path`` so that a reader, or a kill at any moment, sees the old or the new content.
 
-    What kills have left beside it goes an hour later.
+    Also removes what killed writers have left beside it for an hour.
     """
     content = data.encode() if isinstance(data, str) else data
     with full_disk_named(path.parent):

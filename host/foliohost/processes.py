@@ -232,9 +232,9 @@ def same_file(pid: int, mapping: Mapping, file: os.stat_result) -> bool:
 
 
 def numbers_by_inode(pid: int) -> dict[int, list[int]]:
-    """The numbers under which a process has files open, by inode, whatever file system that is of.
+    """Descriptors of a process by inode, whatever file system that is of.
 
-    None is asked: a server that is gone would not answer.
+    No file system is asked: a server that is gone would not answer.
     """
     found: dict[int, list[int]] = {}
     with asked_about(pid):

@@ -34,7 +34,7 @@ class Cure:
     attribute: str
     read_ahead_kb: int
     before_kb: int
-    """The device's window before, of a file as well: the kernel does not tell its own."""
+    """The device's window before, of a file as well, because its own cannot be read."""
     since: int
     """When the first window was set, in clock ticks since boot."""
     pid: int | None = None

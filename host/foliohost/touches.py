@@ -75,7 +75,7 @@ class Touches:
         self.file_of, self.page_of, self.time_of = array("I"), array("I"), array("Q")
         """Of each touch; times are in nanoseconds."""
         self.read_file_of, self.read_page_of, self.read_order_of = array("I"), array("I"), array("B")
-        """Of each folio that a fault has read: its first page, and how often 2 divides its number of pages."""
+        """Of each folio that a fault has read: its first page, and its order."""
         self.read_time_of = array("Q")
         self.start: int | None = None
         """The time of the first event."""

@@ -40,7 +40,7 @@ class _Watched:
     cached: int | None
     read_before: int
     begun: bool
-    """Whether what comes of it is new; else the next look tells what there was."""
+    """False until its first look, which is the baseline."""
     mapped: PageBits = field(default_factory=PageBits)
     rss_pages: int = 0
     """At the last look; what two processes map counts twice."""

@@ -193,7 +193,7 @@ def test_a_file_of_others() -> None:
 def test_each_file_that_is_estimated_has_its_reason() -> None:
     traced, other = file_seen(fault_pages=3200, cached_pages=3200, mapped_pages=100), look_ups().files[0]
     seen = replace(look_ups(), files=(replace(traced, path="/srv/traced"), other))
-    why = "The tracepoints do not tell of /srv/data.mdb alone by the number that its mappings have, as on overlayfs."
+    why = "Tracepoints and mappings number /srv/data.mdb differently, or not uniquely, as on overlayfs."
     assert terminal(seen).count(f"What is read of a file is estimated. {why}") == 1
     reasons = {file["path"]: file["untraced"] for file in to_json(seen, judge(seen), HIDDEN, NOTHING_ELSE)["files"]}
     assert reasons == {"/srv/traced": None, "/srv/data.mdb": why}

@@ -96,8 +96,8 @@ def _print_given(file: Path, given: Given) -> None:
 
 
 def _undo(arguments: argparse.Namespace) -> int:
-    """Put back what was set: all, or what the options name. Each device gets the window that it had before any cure, in
-    whatever order, and each open file that of its device then: the kernel does not tell its own.
+    """Put back what was set: all, or what the options name, in whatever order. Each device gets the window that it had
+    before any cure. An open file gets what its device had then, because its own cannot be read.
     """
     everything = not (arguments.device_of or arguments.pid is not None or arguments.file)
     if not everything:

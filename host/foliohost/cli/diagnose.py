@@ -79,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="read up to 16 MiB of the file past the page cache for 0.5 s, to tell seconds: done anyway if something is"
         " wrong with it",
     )
-    text = "never read anything of the file, not even what tells its engine"
+    text = "never read anything of the file, not even to identify its engine"
     parser.add_argument("--no-probe", dest="probe", action="store_false", help=text)
     add_json(parser)
     add = parser.add_argument_group("with --host").add_argument

@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--pid", type=int, metavar="PID", help="this process, and what it starts from now on, in place of a program")
     add("--file", metavar="GLOB", action="append", default=[], help="only these files, such as '/var/lib/db/**'")
     add("--seconds", type=float, metavar="N", help="for so long at most")
-    text = "events, and mappings that are kept for them, of this size at most, and as much of pages read (256M)"
+    text = "stop when events and kept mappings, or pages read, take this much (256M)"
     add("--limit", metavar="SIZE", help=text)
     add("--fine", action="store_true", help="faults map one page each meanwhile, on the whole machine: more of them")
     add(

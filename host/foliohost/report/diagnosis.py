@@ -25,7 +25,7 @@ _MOST_FILES = 8
 _QUIET = (DiagnosisKind.NOTHING_WRONG, DiagnosisKind.FITS)
 _WORTH = 20
 """Remedies are told of a file that this part of what is read was read of."""
-_OTHER_NUMBERS = "The tracepoints do not tell of {path} alone by the number that its mappings have, as on overlayfs."
+_OTHER_NUMBERS = "Tracepoints and mappings number {path} differently, or not uniquely, as on overlayfs."
 _COUNTERS = {
     MissCounter.OVER_LIMIT: (
         "each miss reads one page, scans as well: the kernel's counter of misses seems above its limit,"
