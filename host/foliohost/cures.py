@@ -40,7 +40,7 @@ class Given:
 def require_machine() -> None:
     """NoCure in a container: it would forget at its end what was set, and cannot see who else has a file open."""
     if in_container():
-        raise NoCure("The record of a cure is lost with this container. Run it on the host.")
+        raise NoCure("The record of a cure may be lost with this container, or PID namespace. Run it on the host.")
 
 
 def apply_to_device(file: Path, read_ahead_kb: int) -> Cure:

@@ -61,6 +61,7 @@ class FaultCounts:
         self.events = 0
         self.but = set(but)
         """Tasks whose faults do not count."""
+        self._begun: set[File] = set()
         self._missing: dict[int, tuple[File, int, bool]] = {}
         """By task: the file and the page of its fault, and whether what comes into the cache now is for that."""
 
@@ -86,11 +87,13 @@ class FaultCounts:
                 self._add(missing[task], *fields[1:])
 
     def begin(self, file: File) -> None:
-        """Count anew what is done with a file."""
-        self.major_faults.pop(file, None)
-        self.runs.pop(file, None)
-        if file in self.read_pages:  # else nobody knows whether events tell of it by that number
-            self.read_pages[file] = 0
+        """Count anew what is done with a file, but for one that others look at as well already."""
+        if file not in self._begun:
+            self._begun.add(file)
+            self.major_faults.pop(file, None)
+            self.runs.pop(file, None)
+            if file in self.read_pages:  # else nobody knows whether events tell of it by that number
+                self.read_pages[file] = 0
 
     def _add(self, fault: tuple[File, int, bool], device: int, inode: int, first: int, order: int) -> None:
         file, page, reads = fault
@@ -103,7 +106,9 @@ class FaultCounts:
     def by_file(self) -> dict[tuple[str, int], FileFaults]:
         """By device and inode as ``Mapping.file`` has them."""
         return {
-            (device_name(file[0]), file[1]): FileFaults(pages, self.major_faults.get(file, 0), self.runs[file].seen())
+            (device_name(file[0]), file[1]): FileFaults(
+                pages, self.major_faults.get(file, 0), self.runs[file].seen() if file in self.runs else None
+            )
             for file, pages in self.read_pages.items()
         }
 
@@ -143,7 +148,7 @@ class FaultTrace:
             self._counts.but.add(self._thread.native_id)
 
     def begin_with(self, file: tuple[str, int]) -> None:
-        """Count what faults do with a file, by device and inode as ``Mapping.file`` has them, from now on alone."""
+        """Count what faults do with a file, as ``Mapping.file`` has it, from now on, unless that was asked before."""
         self._beginnings.append((time.monotonic_ns(), (device_number(file[0]), file[1])))
 
     def end(self) -> None:
@@ -276,7 +281,8 @@ def faults_of(trace: FaultTrace | str, files: Collection[MappedFile]) -> Traced:
     known = with_idle(found, {file[:2] for file in files})
     volumes = Counter(file[:2] for file in set(files) if file[2])
     alike = {number for number, faults in known.items() if faults.read_pages and volumes[number] > 1}
-    told = {file: known[file[:2]] for file in files if file[:2] in known.keys() - alike}
+    clear = known.keys() - alike
+    told = {file: known[file[:2]] for file in files if file[:2] in clear}
     return Traced(told, "", " ".join(filter(None, (doubt, _ALIKE if alike else ""))))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import stat
 import tempfile
 import time
@@ -94,11 +95,13 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 def _sweep(path: Path) -> None:
     """Remove what those who were killed have left of a file that they wrote."""
     before = time.time() - _STALE_SECONDS
+    unfinished = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}{re.escape(_NEW)}")
     with suppress(OSError), os.scandir(path.parent) as entries:  # to write there, one need not be allowed to look
         for entry in entries:
-            unfinished = entry.name.startswith(f".{path.name}.") and entry.name.endswith(_NEW)
-            if unfinished and entry.stat(follow_symlinks=False).st_mtime < before:
-                Path(entry).unlink()
+            if unfinished.fullmatch(entry.name):
+                facts = entry.stat(follow_symlinks=False)
+                if facts.st_mtime < before and facts.st_uid == os.geteuid():
+                    Path(entry).unlink()
 
 
 @contextmanager

@@ -36,7 +36,7 @@ class MappedFiles:
             for mapping in found:
                 way = pid, mapping.path, mapping.file
                 if way not in self._devices:
-                    self._devices[way] = known[way] if way in known else self._device(pid, mapping)
+                    self._devices[way] = known.get(way) or self._device(pid, mapping)
                 pieces.setdefault((*mapping.file, self._devices[way]), {}).setdefault(pid, []).append(mapping)
         return pieces
 

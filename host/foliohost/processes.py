@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -147,10 +148,9 @@ def _mapping(head: re.Match[str]) -> Mapping:
 
 
 def seen_by(pid: int, mapping: Mapping) -> Path:
-    """Where we find a file that a process maps, in a container as well.
+    """Where we find a file that a process maps, in a container or another root as well.
 
-    A way that does not end with the process, if we see the file under the same name. A process that has another root
-    (chroot) and our mounts has paths from our root.
+    A way that does not end with the process, if we see the file under the same name.
     """
     inside, named = Path(f"/proc/{pid}/root{mapping.path}"), Path(mapping.path)
     below, ours = _status(inside), _status(named)
@@ -234,14 +234,17 @@ def same_file(pid: int, mapping: Mapping, file: os.stat_result) -> bool:
 def numbers_by_inode(pid: int) -> dict[int, list[int]]:
     """Descriptors of a process by inode, whatever file system that is of.
 
-    No file system is asked: a server that is gone would not answer.
+    No file system is asked, since Linux 5.14: a server that is gone would not answer.
     """
     found: dict[int, list[int]] = {}
     with asked_about(pid):
         for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 some have a hundred thousand, and this is faster
-            with suppress(OSError):
-                # No socket is a file, and what the kernel tells of an epoll takes long.
-                if os.readlink(f"/proc/{pid}/fd/{name}").startswith("/"):  # noqa: PTH115
+            try:
+                path = os.readlink(f"/proc/{pid}/fd/{name}")  # noqa: PTH115
+            except OSError as error:
+                path = "/" if error.errno == errno.ENAMETOOLONG else ""
+            if path.startswith("/"):  # no socket; and what the kernel tells of an epoll takes long
+                with suppress(OSError):
                     found.setdefault(_inode(pid, name), []).append(int(name))
     return found
 

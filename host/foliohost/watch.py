@@ -99,6 +99,8 @@ class Watch:
         if not fresh:
             self._counted = self._start = self._tally.of(pids())
             self._began, self._machine = time.monotonic(), _machine_counters()
+            for file in filter(None, self._files.values()):
+                file.read_before = 0
 
     def run(self, seconds: float | None, ended: Callable[[], bool] = lambda: False) -> None:
         """Look until the time is over, in which the last look ends, or ``ended`` says so."""
@@ -205,7 +207,7 @@ class Watch:
         if not device:
             return None
         window_kb, there = device.read_ahead_kb, residency.cached(path, found)
-        read_before = 0 if old else self._counted.since(self._start).read_bytes
+        read_before = self._counted.since(self._start).read_bytes
         return _Watched(path, found, device, window_kb, there, read_before, not old)
 
     def _update(self, file: _Watched, by_pid: dict[int, list[Mapping]]) -> None:

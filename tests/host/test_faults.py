@@ -270,6 +270,7 @@ def test_each_file_is_counted_from_a_time_of_its_own() -> None:
     before = time.monotonic_ns()
     trace.begin_with(("0:7", 5))
     after = time.monotonic_ns() + 1
+    trace._beginnings.append((after + 1, (7, 5)))  # somebody else looks at it as well
     reads = [(FAULT, (1, 7, 5, 3)), (ADD, (1, 7, 5, 3, 2)), (FAULT, (1, 7, 6, 3)), (ADD, (1, 7, 6, 3, 2))]
     told = [(moment, *read) for moment in (before - 1, after, after + 1) for read in reads]
     buffers.waiting = [[page_of(told)]]

@@ -72,11 +72,13 @@ def test_a_window_that_no_longer_adapts_is_told_once_it_did(programs: Path, tmp_
 def test_metrics_that_are_old_or_gone_or_never_came_are_told(programs: Path, tmp_path: Path) -> None:
     """Not those of machines that have no timer."""
     file, timer = "/var/lib/prometheus/node-exporter/foliolab.prom", "foliolab-host-metrics.timer"
-    written = {"well": "0+60x60", "old": "0+60x30 1800+0x30", "gone": "0+60x30 stale"}
+    written = {"well": "0+60x60", "old": "0+60x30 1800+0x30", "gone": "0+60x30 stale", "removed": "0+60x30 stale"}
     series = [
         {"series": f'node_textfile_mtime_seconds{{instance="{name}", file="{file}"}}', "values": values}
         for name, values in written.items()
     ]
+    for name in ("well", "old", "gone"):
+        series.append({"series": f'node_textfile_scrape_error{{instance="{name}"}}', "values": "0x60"})
     state = 'node_systemd_unit_state{{instance="{}", name="{}", state="active"}}'
     for name, unit in (("well", timer), ("gone", timer), ("never", timer), ("other", "cron.service")):
         series.append({"series": state.format(name, unit), "values": "1+0x60"})
