@@ -36,8 +36,10 @@
 		   MMAP_READAHEAD_TEXT_IN_WINDOWS |		\
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED)
 
-/* Memory that can hold so many times the file is not short for its text. */
+/* Memory that can hold so many times the file is not short for its text, */
 #define MUCH_MEMORY	16
+/* unless it is less than this part of the machine's. */
+#define SMALL_SHARE	8
 
 /* With small windows, the rules for hits cost more than they save. */
 #define BOOT_RULES (ALL_RULES & ~HIT_RULES)
@@ -92,13 +94,15 @@ static int text_order(const struct vm_area_struct *vma, unsigned int rules)
 
 /*
  * Can pages of a file be evicted for want of memory? Where that can hold far more, an eviction
- * proves no shortage: it may be by MADV_PAGEOUT.
+ * proves no shortage: it may be by MADV_PAGEOUT. A program in a small control group uses many
+ * files, of which one tells little.
  */
 static bool memory_may_be_short(const struct address_space *mapping)
 {
 	unsigned long pages = DIV_ROUND_UP(i_size_read(mapping->host), PAGE_SIZE);
 
-	return mmap_readahead_memory() / MUCH_MEMORY < pages;
+	return mmap_readahead_memory() < max(MUCH_MEMORY * pages,
+					     totalram_pages() / SMALL_SHARE);
 }
 
 /*
