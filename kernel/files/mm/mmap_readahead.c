@@ -37,7 +37,7 @@
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED)
 
 /* Memory that can hold so many times the file is not short for its text, */
-#define MUCH_MEMORY	16
+#define MUCH_MEMORY	8
 /* unless it is less than this part of the machine's. */
 #define SMALL_SHARE	8
 
