@@ -784,6 +784,11 @@ bool memory_cgroup_join(void)
 	return !setting_write(OUR_CGROUP "/cgroup.procs", "0");
 }
 
+bool memory_cgroup_leave(void)
+{
+	return !setting_write(CGROUP_DIR "/cgroup.procs", "0");
+}
+
 int memory_cgroup_write(const char *file, const char *value)
 {
 	char path[PATH_BYTES];

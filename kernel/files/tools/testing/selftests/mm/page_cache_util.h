@@ -254,8 +254,9 @@ bool memory_cgroup_make(unsigned long max_bytes);
 void memory_cgroup_remove(void);
 /* What the kernel calls it. */
 #define MEMORY_CGROUP	"/page_cache_selftest"
-/* Move the calling process there. */
+/* Move the calling process there, and to the root. */
 bool memory_cgroup_join(void);
+bool memory_cgroup_leave(void);
 /* To one of its files. Return: 0 or -errno. */
 int memory_cgroup_write(const char *file, const char *value);
 /* Return: a line of its memory.stat, or -1 if there is none of that name. */
