@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass
 from operator import add
 from pathlib import Path
 
+from foliohost.devices import number_of
 from foliohost.errors import FolioError, NotPermitted, UsageError
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -163,7 +164,7 @@ def _likeness(status: os.stat_result | None, mapping: Mapping) -> int:
     """2 if a file is the one that is mapped, 1 if it may be: btrfs and overlays have several device numbers. Else 0."""
     if not status or status.st_ino != mapping.inode:
         return 0
-    return 2 if _device(status) == mapping.device else 1
+    return 2 if number_of(status) == mapping.device else 1
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -171,11 +172,6 @@ def _status(path: Path) -> os.stat_result | None:
     with suppress(OSError):
         return path.stat()
     return None
-
-
-def _device(status: os.stat_result) -> str:
-    """As ``Mapping.device`` has it."""
-    return f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
 
 
 def all_processes() -> list[int]:
@@ -225,7 +221,7 @@ def same_file(pid: int, mapping: Mapping, file: os.stat_result) -> bool:
     """By number, and where a file system has several device numbers (btrfs), by what lies at the path."""
     if mapping.inode != file.st_ino:
         return False
-    if mapping.device == _device(file):
+    if mapping.device == number_of(file):
         return True
     found = _status(seen_by(pid, mapping))
     return found is not None and os.path.samestat(found, file)

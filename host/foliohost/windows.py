@@ -18,14 +18,7 @@ from pathlib import Path
 
 from foliohost.details import Details, details
 from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
-from foliohost.processes import (
-    PAGE_BYTES,
-    all_processes,
-    mappings,
-    numbers_by_inode,
-    same_file,
-    start_time,
-)
+from foliohost.processes import PAGE_BYTES, all_processes, mappings, numbers_by_inode, same_file, start_time
 
 MOST_KB = 16384
 """The largest window that we set."""

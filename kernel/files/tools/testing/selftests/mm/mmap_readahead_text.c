@@ -488,6 +488,7 @@ static bool test_window_evicted(void)
 	/* A group that could hold the file a few times. */
 	if (!memory_cgroup_make(3 * file_pages * page_bytes) || !memory_cgroup_join()) {
 		ksft_print_msg("no memory cgroup\n");
+		memory_cgroup_remove();
 		close_text(&text);
 		return ok;
 	}
