@@ -22,7 +22,7 @@ def test_four_numbers_are_a_disk_of_that_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "ssd", "1,2,3", "1,2,3,4,5", "-1,2,3,4", "a,b,c,d", "1.5,2,3,4", f"1,2,3,{10**5000}"]
+    "text", ["", "ssd", "1,2,3", "1,2,3,4,5", "-1,2,3,4", "a,b,c,d", "1.5,2,3,4", "1,2,3,1" + "0" * 5000]
 )
 def test_what_is_no_disk_is_refused_with_those_that_are(text: str) -> None:
     with pytest.raises(UsageError, match="there are nvme, sata, cloud, hdd, remote"):
