@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from foliolab.kernel import config, debian_kernel, module, timed_disk
 from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
 from foliolab.kernel.code import is_built
 from foliolab.kernel.held import held
-from foliolab.kernel.make import build_lock, run_make, unfinished_swept
+from foliolab.kernel.make import build_lock, hold_build_lock, run_make, unfinished_swept
 from foliolab.kernel.name import KernelName, parse_name
 from foliolab.kernel.series import applied, parts_of
 from foliolab.kernel.source import Source
@@ -125,17 +125,17 @@ def build(request: KernelRequest) -> BuiltKernel:
         timed_disk.check_names([name.text])
     if name.image:
         return _packaged(request, name)
-    with _gathered(request) as inputs:
-        if found := _found(inputs):
-            return found
-        with build_lock():
-            if found := _found(inputs):
-                return found
-            with full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
-                tree = _configure(inputs)
-                title = f"Building Linux {inputs.source.version}, {inputs.name}"
-                _make(inputs, tree, ["default", "kernel"], title)
-                return _published(inputs.hash, lambda place: _take(inputs, place))
+    with _gathered(request) as inputs, ExitStack() as block:
+        hold_build_lock(block, unless=lambda: _found(inputs) is not None)
+        return _found(inputs) or _built(inputs)
+
+
+def _built(inputs: _Inputs) -> BuiltKernel:
+    """The kernel, made. The caller holds the build lock."""
+    with full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
+        tree = _configure(inputs)
+        _make(inputs, tree, ["default", "kernel"], f"Building Linux {inputs.source.version}, {inputs.name}")
+        return _published(inputs.hash, lambda place: _take(inputs, place))
 
 
 def _packaged(request: KernelRequest, name: KernelName) -> BuiltKernel:

@@ -5,12 +5,12 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from foliolab.errors import BuildError, ConfigError, DiskFull
-from foliolab.files import cache_directory, locked
+from foliolab.files import cache_directory, lock_if_free, locked
 from foliolab.process import error_line, process_group
 from foliolab.progress import say, working
 
@@ -29,7 +29,25 @@ class MakeFailed(BuildError):
 
 def build_lock() -> AbstractContextManager[None]:
     """One build at a time: two would only fight over the cores, and they share source trees."""
-    return locked(cache_directory() / "build.lock", lambda: say("Another build is running; waiting for it."))
+    return locked(_lock_file(), _say_waiting)
+
+
+def hold_build_lock(block: ExitStack, *, unless: Callable[[], bool]) -> None:
+    """Hold the build lock until the block ends, but wait for it no longer than until ``unless()`` is true: somebody
+    else may make what is wanted, and go on to something that takes long."""
+    if unless() or lock_if_free(block, _lock_file()):
+        return
+    _say_waiting()
+    while not unless() and not lock_if_free(block, _lock_file()):
+        time.sleep(_POLL_SECONDS)
+
+
+def _lock_file() -> Path:
+    return cache_directory() / "build.lock"
+
+
+def _say_waiting() -> None:
+    say("Another build is running; waiting for it.")
 
 
 @contextmanager

@@ -5,17 +5,19 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.errors import BuildError, UsageError
-from foliolab.files import REPOSITORY, locked, write_atomic
+from foliolab.files import REPOSITORY, lock_if_free, locked, write_atomic
 from foliolab.kernel import build as building
 from foliolab.kernel import make as making
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
+from foliolab.kernel.make import hold_build_lock
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source
@@ -183,6 +185,7 @@ def test_process_group_keeps_exit_status_and_output(tmp_path: Path) -> None:
 
 _WAITER = """
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from foliolab.files import locked, write_atomic
 with locked(Path(sys.argv[1]), lambda: print("waiting", flush=True)):
@@ -199,6 +202,25 @@ def test_lock_is_waited_for_and_said(tmp_path: Path) -> None:
         assert other.stdout.readline() == "waiting\n"
         assert other.poll() is None
     assert other.communicate(timeout=60)[0] == "mine\n"
+
+
+def test_a_build_waits_no_longer_than_another_takes_for_its_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(making, "_POLL_SECONDS", 0.01)
+    looks = iter([False, False, False, True])
+    with making.build_lock(), ExitStack() as block:
+        hold_build_lock(block, unless=lambda: next(looks))
+    assert list(looks) == []
+    assert capsys.readouterr().err.count("Another build is running") == 1
+
+
+def test_a_build_holds_the_lock_where_nobody_else_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
+    with ExitStack() as block, ExitStack() as other:
+        hold_build_lock(block, unless=lambda: False)
+        assert not lock_if_free(other, tmp_path / "build.lock")
 
 
 def test_clean_knows_every_directory_of_the_cache() -> None:
