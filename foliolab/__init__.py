@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""foliolab: large-folio memory mapping for Linux 6.12, and the lab that proves it."""
+"""foliolab: readahead and large folios of mapped files for Linux 6.1 to 7.3, and the lab that proves it."""
 
 import sys
 from pathlib import Path

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, ValidationError, convert
 
 from foliolab.errors import UsageError
 from foliolab.files import EXPERIMENTS
-from foliolab.table import Place, read_toml
+from foliolab.toml import Place, read_toml
 
 MOST_DEPTH = 64
 """Requests, as DEVICE_MOST_DEPTH in device/device_time.h."""

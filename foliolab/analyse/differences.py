@@ -3,7 +3,7 @@
 
 A loss is a difference in the direction that is worse for the metric, as a share of the baseline. It counts where it is
 above a threshold and not negligible, and either is the same in every boot, or more than chance does to one of all
-figures that are compared (``foliolab.paired``).
+figures that are compared (``foliolab.analyse.paired``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
+from foliolab.analyse.paired import CHANCE, boots_needed, corrected, shift
 from foliolab.analyse.rows import Group, by_repetition
 from foliolab.arch import Bytes
 from foliolab.campaign.sample import NOT_APPLICABLE, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, figure
 from foliolab.experiment.spec import Experiment
-from foliolab.paired import CHANCE, boots_needed, corrected, shift
 
 NOT_MEASURED = "not-measured"
 NOT_COUNTED = "not-counted"

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.differences import NOT_MEASURED, Change, Difference, Gap, MatrixPart, compare, judged, needed_for
+from foliolab.analyse.paired import CHANCE
 from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.variants import again_name
 from foliolab.grouped import grouped
-from foliolab.paired import CHANCE
 
 THRESHOLD = 0.02
 """The share above which a loss counts, unless somebody asks for another."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.campaign.job import Backend, Bootable, Session
-from foliolab.campaign.probe import mounts, watermarks
 from foliolab.campaign.qemu_backend import QemuBackend, probe_parts
+from foliolab.campaign.step import mounts, watermarks
 from foliolab.errors import UsageError
 from foliolab.experiment.plan import Plan
 from foliolab.experiment.spec import Experiment

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from foliolab.arch import Architecture, Bytes
 from foliolab.campaign.job import Backend, Bootable
-from foliolab.campaign.probe import jobs_of, metrics_of, mounts, watermarks
+from foliolab.campaign.step import jobs_of, metrics_of, mounts, watermarks
 from foliolab.disks import stores
 from foliolab.disks.userland import SELECTIONS, Userland
 from foliolab.errors import MissingTool, UsageError

@@ -20,9 +20,9 @@ from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.series import check_names
 from foliolab.progress import say
 from foliolab.report.suites import markdown, print_results
-from foliolab.suites.debian import packaged
 from foliolab.suites.ltp import ltp
 from foliolab.suites.mm import mm_selftests
+from foliolab.suites.packages import packaged
 from foliolab.suites.result import Result, regressions
 from foliolab.suites.suite import ForeignSuite, SuiteOptions
 

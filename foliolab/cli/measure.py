@@ -12,9 +12,9 @@ from foliolab.campaign.measure import BACKENDS, Request, default_profile, measur
 from foliolab.campaign.runner import failure_of
 from foliolab.cli import options
 from foliolab.errors import UsageError
+from foliolab.report.expected import check
 from foliolab.report.section import sections
 from foliolab.report.terminal import print_section, terminal
-from foliolab.report.verdicts import check
 from foliolab.report.view import view_of
 from foliolab.vm.accel import HOST
 

@@ -19,6 +19,7 @@ from foliolab.experiment.variants import check_name
 from foliolab.report import agreement
 from foliolab.report.columns import Shown
 from foliolab.report.devices import by_device
+from foliolab.report.expected import check
 from foliolab.report.markdown import (
     devices_to_table,
     missed_to_table,
@@ -31,7 +32,6 @@ from foliolab.report.markdown import (
 from foliolab.report.section import sections
 from foliolab.report.store_prices import PRICES
 from foliolab.report.terminal import print_section, terminal
-from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views, nobody
 from foliolab.reproduce.plan import made_by
 from foliolab.reproduce.released import read_released

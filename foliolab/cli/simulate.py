@@ -16,10 +16,10 @@ from foliolab.cli.options import add_json, names_of, print_rows
 from foliolab.device import Device, device_of, help_text, load_devices
 from foliolab.errors import UsageError, require_known
 from foliolab.files import TRACES
+from foliolab.report.expected import check_all
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.simulate import print_ablations, print_regret
 from foliolab.report.terminal import terminal
-from foliolab.report.verdicts import check_all
 from foliolab.simulate.ablation import ablate, read_mechanisms
 from foliolab.simulate.rows import make_rows
 from foliolab.simulate.suite import AnyCase, Suite, load_suite, trace_cases

@@ -25,7 +25,7 @@ from foliolab.experiment.spec import Scale
 from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import say, working
-from foliolab.table import Value
+from foliolab.toml import Value
 from foliolab.trace.record import record
 from foliolab.vm.accel import choose
 

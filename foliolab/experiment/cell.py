@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from foliolab.errors import UnknownCell
-from foliolab.table import Value
+from foliolab.toml import Value
 
 _FEW = 20
 """Cells that a complaint lists one by one."""

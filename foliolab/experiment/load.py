@@ -29,7 +29,7 @@ from foliolab.experiment.spec import (
 from foliolab.experiment.variants import Variant, load_variants
 from foliolab.files import EXPERIMENTS
 from foliolab.kernel.series import topics
-from foliolab.table import Number, Place, Positive, Share, Text, Texts, Value, read_toml
+from foliolab.toml import Number, Place, Positive, Share, Text, Texts, Value, read_toml
 
 _GIB = 1 << 30
 

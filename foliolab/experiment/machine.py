@@ -6,7 +6,7 @@ from typing import Any
 
 from foliohost.sizes import parse_size
 from foliolab.experiment.spec import SIZES, Parameters
-from foliolab.table import Place, Positive
+from foliolab.toml import Place, Positive
 from foliolab.vm import numa
 
 

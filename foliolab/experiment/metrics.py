@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from foliolab.files import EXPERIMENTS
-from foliolab.table import Place, read_toml
+from foliolab.toml import Place, read_toml
 
 
 class Kind(StrEnum):

@@ -13,10 +13,10 @@ from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
-from foliolab.table import Count, Place, Positive, Share, Text, Texts, Value
+from foliolab.toml import Count, Place, Positive, Share, Text, Texts, Value
 from foliolab.vm.accel import Wanted
 from foliolab.vm.disk import Filesystem
-from foliolab.vm.drive import Bus
+from foliolab.vm.guest_disk import Bus
 from foliolab.vm.numa import Distances, Nodes
 
 Content = Literal["zeros", "stubs", "userland", "programs", "stores", "trees"]

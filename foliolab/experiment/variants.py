@@ -12,7 +12,7 @@ from foliolab.arch import MACHINES, applies
 from foliolab.errors import UnknownKernel, UnknownVariant, UsageError, require_known
 from foliolab.files import EXPERIMENTS
 from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
-from foliolab.table import Place, Text, Texts, Value, read_toml
+from foliolab.toml import Place, Text, Texts, Value, read_toml
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from foliolab.arch import Architecture, size_name
 from foliolab.errors import ConfigError
 from foliolab.files import KERNEL
-from foliolab.table import Place, Text, read_toml
+from foliolab.toml import Place, Text, read_toml
 
 PROFILES = ("lab", "debug", "host", "metal")
 """lab: what experiments run on. debug: with KASAN, lockdep, DEBUG_VM and KUnit. host: with what virtme-ng and the

@@ -22,7 +22,7 @@ from foliolab.kernel.series import applied, bases, parts_of
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.process import run, tool
-from foliolab.table import Place, Text, Texts, read_toml
+from foliolab.toml import Place, Text, Texts, read_toml
 
 MATRIX = KERNEL / "config/matrix.toml"
 

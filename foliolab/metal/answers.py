@@ -10,8 +10,8 @@ from typing import Any, Literal, NoReturn, TypeVar
 import msgspec
 
 from foliolab.campaign.job import ended
-from foliolab.campaign.probe import metrics_of
 from foliolab.campaign.sample import Sample, with_key
+from foliolab.campaign.step import metrics_of
 from foliolab.errors import LabError
 from foliolab.files import write_atomic
 from foliolab.metal.bundle import unpack

@@ -27,7 +27,7 @@ from typing import IO
 from foliolab import process
 from foliolab.campaign.host_backend import HostBootable
 from foliolab.campaign.job import Job
-from foliolab.campaign.probe import jobs_of
+from foliolab.campaign.step import jobs_of
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, digest, full_disk_named, made_once, sha256, write_atomic
 from foliolab.progress import working

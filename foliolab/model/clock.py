@@ -17,7 +17,7 @@ from msgspec import Struct
 from foliolab.device import Device
 from foliolab.errors import ModelError
 from foliolab.files import MODEL
-from foliolab.table import Count, Place, read_toml
+from foliolab.toml import Count, Place, read_toml
 
 ACCESSES = ("mapped", "minor", "major")
 """How an access finds its page, as in ``enum model_access``."""

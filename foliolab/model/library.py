@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 from foliolab.errors import ModelError, require_known
 from foliolab.model.clock import Clock, running, signatures
 from foliolab.model.compiled import compiled
-from foliolab.table import one_of
+from foliolab.toml import one_of
 
 PAGE_BYTES = 4096
 DEFAULT_REQUEST_KB = 128

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from foliolab.errors import ModelError
 from foliolab.model.clock import Clock
 from foliolab.model.library import Counts, Machine, number_of, require_whole, simulation
-from foliolab.table import one_of
+from foliolab.toml import one_of
 
 CASES = ("openers", "pieces", "snapshot", "parts", "reclaim", "remote", "writes")
 OPENED_BY_EACH = ("openers", "snapshot")

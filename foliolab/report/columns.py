@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from foliohost.sizes import count as count
 from foliohost.terminal import Column as Column
+from foliolab.analyse.expected import Status
 from foliolab.analyse.rows import Row
-from foliolab.analyse.verdict import Status
 from foliolab.errors import UsageError
 from foliolab.experiment.cell import agrees
 from foliolab.experiment.metrics import METRICS, Kind, Metric

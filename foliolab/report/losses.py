@@ -7,11 +7,11 @@ from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap
 from foliolab.analyse.losses import Matrix, Pair, VariantSummary, by_chance, by_variant
+from foliolab.analyse.paired import CHANCE
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
 from foliolab.grouped import grouped
-from foliolab.paired import CHANCE
 from foliolab.report.columns import UNITS, Column, with_unit
 from foliolab.report.view import MadeBy, origin, time_remark
 

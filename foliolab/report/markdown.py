@@ -4,17 +4,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from foliolab.analyse.expected import Status
 from foliolab.analyse.losses import Matrix, make_pairs
-from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.report import losses
 from foliolab.report.columns import Column, Shown, make_columns, variant_columns
 from foliolab.report.devices import device_columns, seconds_columns
+from foliolab.report.expected import Line, missed_columns
 from foliolab.report.section import Section
 from foliolab.report.simulate import ablation_columns, device_tables
 from foliolab.report.store_prices import PRICED, PRICES, shown_rows
 from foliolab.report.trace import difference_columns
-from foliolab.report.verdicts import Line, missed_columns
 from foliolab.report.view import MadeBy, View, nobody, origin
 from foliolab.simulate.ablation import Ablation
 from foliolab.simulate.rows import RegretRow

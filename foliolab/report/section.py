@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from foliolab.analyse.agreement import Agreement
 from foliolab.analyse.differences import Change
+from foliolab.analyse.expected import Status
 from foliolab.analyse.losses import Matrix, Pair, by_variant, make_pairs
 from foliolab.analyse.rows import Row
-from foliolab.analyse.verdict import Status
 from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.metrics import METRICS, Metric
 from foliolab.report import agreement, losses
 from foliolab.report.columns import Column, make_columns
-from foliolab.report.verdicts import Line, verdict_lines
+from foliolab.report.expected import Line, verdict_lines
 from foliolab.report.view import View
 
 _CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "green"}

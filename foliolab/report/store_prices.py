@@ -12,7 +12,7 @@ from foliolab.errors import NoResult
 from foliolab.experiment.cell import Cell
 from foliolab.report.columns import Column
 from foliolab.report.view import View
-from foliolab.table import Place, Text, Value, read_toml
+from foliolab.toml import Place, Text, Value, read_toml
 
 _FILE = Path(__file__).with_suffix(".toml")
 

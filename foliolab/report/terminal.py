@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from foliohost.terminal import column_widths, fitting
-from foliolab.analyse.verdict import Status
+from foliolab.analyse.expected import Status
 from foliolab.report.columns import Column
+from foliolab.report.expected import Line
 from foliolab.report.section import Section
-from foliolab.report.verdicts import Line
 
 _GAP = 2
 # Of which one is padding and one is where the box would have a line.

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from foliolab.experiment.cell import Cell
-from foliolab.table import Place, Text, read_toml
+from foliolab.toml import Place, Text, read_toml
 
 _FILE = Path(__file__).with_suffix(".toml")
 _SHARED = ("read_ahead_kb", "hint", "times")

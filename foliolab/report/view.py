@@ -7,8 +7,8 @@ from statistics import median
 from typing import Any
 
 from foliolab.analyse.agreement import Agreement, compare
+from foliolab.analyse.expected import Verdict, judge
 from foliolab.analyse.rows import Group, Row, group_samples, make_rows, place_of
-from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.measure import Collected
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.device import Device, device_of

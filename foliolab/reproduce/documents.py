@@ -26,9 +26,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
-from foliolab.analyse.verdict import Status
+from foliolab.analyse.expected import Status
 from foliolab.errors import BadExperiment, NoResult, UsageError
-from foliolab.table import Place, Text, Value, read_toml
+from foliolab.toml import Place, Text, Value, read_toml
 
 FIGURES = "figures.toml"
 """In release/."""

@@ -22,7 +22,7 @@ from foliolab.experiment.load import find_experiment
 from foliolab.files import RELEASE
 from foliolab.kernel.code import code_of
 from foliolab.model.compiled import policy_hash
-from foliolab.table import Number, Place, Positive, Text, Texts, Value, read_toml
+from foliolab.toml import Number, Place, Positive, Text, Texts, Value, read_toml
 
 PLAN = RELEASE / "plan.toml"
 

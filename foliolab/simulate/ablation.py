@@ -21,7 +21,7 @@ from foliolab.progress import say
 from foliolab.simulate.rows import RegretRow, count, make_rows
 from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, TRACES, AnyCase, Suite, cost
 from foliolab.simulate.summary import TIME, Regrets, ours, spreads
-from foliolab.table import Place, Text, read_toml
+from foliolab.toml import Place, Text, read_toml
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _FUNCTION = re.compile(r"^static [^;{]*?\b(\w+)\([^;{]*?\)\n{\n.*?^}\n", re.DOTALL | re.MULTILINE)

@@ -18,7 +18,7 @@ from foliolab.experiment.spec import Expectation
 from foliolab.files import MODEL
 from foliolab.model.library import PAGE_BYTES, RULES, Counts, Pattern
 from foliolab.model.reported import Reported
-from foliolab.table import Count, Number, Place, Positive, Text, one_of, read_toml
+from foliolab.toml import Count, Number, Place, Positive, Text, one_of, read_toml
 from foliolab.trace.replay import read_replayable
 
 PAGE_KB = PAGE_BYTES >> 10

@@ -7,8 +7,8 @@ from operator import attrgetter
 from statistics import geometric_mean
 from typing import Any, TypeVar
 
+from foliolab.analyse.expected import Verdict, judge_all
 from foliolab.analyse.rows import Row, Spread
-from foliolab.analyse.verdict import Verdict, judge_all
 from foliolab.experiment.cell import Cell
 from foliolab.grouped import grouped
 from foliolab.simulate.rows import RegretRow

@@ -15,10 +15,10 @@ from foliolab.arch import Architecture
 from foliolab.errors import BuildError, SourceError, UsageError
 from foliolab.files import cache_directory, digest, full_disk_named, made_once
 from foliolab.progress import working
-from foliolab.suites.debian import DebianGuest
 from foliolab.suites.ktap import End, together
+from foliolab.suites.packages import DebianGuest
 from foliolab.suites.suite import SUITES, ForeignSuite, SuiteOptions, chosen
-from foliolab.table import Place, Text, Texts, read_toml
+from foliolab.toml import Place, Text, Texts, read_toml
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Disk
 from foliolab.vm.tree import make_ext4

@@ -23,7 +23,7 @@ from foliolab.kernel.source import Source
 from foliolab.progress import working
 from foliolab.suites.ktap import parse
 from foliolab.suites.suite import Call, ForeignSuite, SuiteOptions, chosen
-from foliolab.table import Count, Place, Positive, one_of, read_toml
+from foliolab.toml import Count, Place, Positive, one_of, read_toml
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.disk import DataDisk
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput

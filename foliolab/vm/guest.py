@@ -16,10 +16,10 @@ from foliolab.arch import Architecture, Bytes
 from foliolab.device import Device
 from foliolab.errors import DiskFull
 from foliolab.files import full_disk_named
-from foliolab.vm import drive, numa
+from foliolab.vm import guest_disk, numa
 from foliolab.vm.accel import Accelerator
-from foliolab.vm.drive import Bus
-from foliolab.vm.drive import Disk as Disk
+from foliolab.vm.guest_disk import Bus
+from foliolab.vm.guest_disk import Disk as Disk
 from foliolab.vm.outcome import Ending, GuestFailure, JobResult, Outcome, OutcomeKind, classify, failure
 from foliolab.vm.qemu import Qemu
 
@@ -68,7 +68,7 @@ class GuestConfig:
 
     def disk_name(self, number: int) -> str:
         """What the kernel calls a disk, of which the first has the number 0: "vda"."""
-        name = drive.disk_name(self.disk_bus, number)
+        name = guest_disk.disk_name(self.disk_bus, number)
         return f"timed_{name}" if self.device else name
 
 
@@ -97,7 +97,7 @@ def qemu_command(config: GuestConfig) -> list[str]:
     argv += ["-device", "virtio-serial-pci", "-device", f"virtserialport,chardev=control,name={_PORT_NAME}"]
     argv += ["-device", "virtio-rng-pci"]
     for number, disk in enumerate(config.disks):
-        argv += drive.options(disk, config.disk_bus, number)
+        argv += guest_disk.options(disk, config.disk_bus, number)
     return argv
 
 
@@ -208,7 +208,7 @@ class Guest:
 
         Else waits are the emulation's: our kernel and the module are told what a request costs, or would measure them.
         """
-        names = [drive.disk_name(self.config.disk_bus, number) for number in range(len(self.config.disks))]
+        names = [guest_disk.disk_name(self.config.disk_bus, number) for number in range(len(self.config.disks))]
         if not self.config.device:
             # Other kernels have no such files.
             for price in (*(f"/sys/block/{name}/bdi/request_kb" for name in names), _MODULE_REQUEST_KB):

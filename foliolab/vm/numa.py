@@ -3,7 +3,7 @@
 
 from msgspec import Struct
 
-from foliolab.table import Count
+from foliolab.toml import Count
 
 MOST = 16
 """Nodes, which is as many as arm64's kernels know of."""

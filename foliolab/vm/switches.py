@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from foliolab.table import Value
+from foliolab.toml import Value
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, failure
 

@@ -92,7 +92,7 @@ def test_a_change_is_what_differs_from_main(tmp_path: Path) -> None:
 
 
 def test_no_arguments_for_pytest_go_with_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test", "--changed", "--", "tests/test_paired.py"]) == 2
+    assert main(["test", "--changed", "--", "tests/analyse/test_paired.py"]) == 2
     assert "--changed chooses tests itself" in capsys.readouterr().err
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from foliolab.paired import shift
+from foliolab.analyse.paired import shift
 from tests.host.command import ARGV, ENVIRONMENT
 from tests.host.test_large import MAPPINGS, SIZE, ahead_of_others
 

@@ -4,10 +4,10 @@ import pytest
 from foliolab.analyse.agreement import Agreement
 from foliolab.errors import ChecksFailed
 from foliolab.report import agreement
+from foliolab.report.expected import check
 from foliolab.report.markdown import to_markdown
 from foliolab.report.section import of_agreement
 from foliolab.report.terminal import print_section
-from foliolab.report.verdicts import check
 from tests.analyse.test_agreement import compared, modelled
 from tests.printed import printed
 from tests.samples import sample

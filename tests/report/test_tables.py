@@ -7,9 +7,9 @@ import pytest
 from foliolab.errors import ChecksFailed, UsageError
 from foliolab.experiment.metrics import METRICS
 from foliolab.report.columns import Shown, change, rate, scale_factor, times
+from foliolab.report.expected import check
 from foliolab.report.markdown import missed_to_table, to_markdown, to_table, variants_to_table
 from foliolab.report.section import of_view, row_style
-from foliolab.report.verdicts import check
 from foliolab.report.view import View
 from tests.report.shown import GIB, MODEST, STRIDE, measured, terminal, view
 from tests.samples import sample

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from foliolab.analyse.verdict import Status
+from foliolab.analyse.expected import Status
 from foliolab.simulate.rows import RegretRow
 from foliolab.simulate.suite import FIGURES, GROUPS
 from foliolab.simulate.summary import by_way, verdicts

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from foliolab.analyse.expected import Status, Verdict, judge
 from foliolab.analyse.rows import group_samples, make_rows
-from foliolab.analyse.verdict import Status, Verdict, judge
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.spec import FLOOR, PUBLISHED_FIGURE, Expectation

@@ -8,7 +8,7 @@ from dataclasses import replace
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, Step
 from foliolab.kernel.name import PATCHED
-from foliolab.table import Value
+from foliolab.toml import Value
 from foliolab.vm.counted import NOTHING_BESIDE, CountedAround
 from foliolab.vm.disk import DATA_FILE
 from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, failure

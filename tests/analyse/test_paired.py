@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from scipy.stats import rankdata, wilcoxon
 
-from foliolab.paired import CHANCE, boots_needed, corrected, p_value, shift
+from foliolab.analyse.paired import CHANCE, boots_needed, corrected, p_value, shift
 
 
 @pytest.mark.parametrize(("pairs", "least"), [(1, 1), (3, 1 / 4), (5, 1 / 16), (6, 1 / 32), (13, 2**-12)])

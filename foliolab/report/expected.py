@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.agreement import Agreement
-from foliolab.analyse.verdict import Status, Verdict
+from foliolab.analyse.expected import Status, Verdict
 from foliolab.errors import ChecksFailed
 from foliolab.grouped import grouped
 from foliolab.report import agreement

@@ -7,8 +7,8 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.errors import UsageError
-from foliolab.suites.debian import package_suite, packaged
 from foliolab.suites.ktap import End
+from foliolab.suites.packages import package_suite, packaged
 from foliolab.suites.suite import ForeignSuite, SuiteOptions
 
 STRESS = package_suite("stress-ng")

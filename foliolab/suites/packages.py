@@ -15,7 +15,7 @@ from foliolab.files import cache_directory
 from foliolab.kernel.built import BuiltKernel
 from foliolab.suites.ktap import End
 from foliolab.suites.suite import SUITES, Call, ForeignSuite, SuiteOptions, chosen
-from foliolab.table import Place, Text, Texts, read_toml
+from foliolab.toml import Place, Text, Texts, read_toml
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
