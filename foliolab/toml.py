@@ -25,7 +25,7 @@ Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[float, Meta(gt=0, le=1e18)]
 """More than nothing, and no infinity."""
-Share = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1e18)]
 
 
 def one_of(names: Iterable[str]) -> Meta:

@@ -3,13 +3,13 @@
 
 A loss is a difference in the direction that is worse for the metric, as a share of the baseline. It counts where it is
 above a threshold and not negligible, and either is the same in every boot, or more than chance does to one of all
-figures that are compared (``foliolab.analyse.paired``).
+figures that are compared (``foliolab.analyse.paired``). Where seeds matter to it, boots of other seeds are chance, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from statistics import median
+from statistics import fmean, median
 
 from foliolab.analyse.paired import CHANCE, boots_needed, corrected, shift
 from foliolab.analyse.rows import Group, by_repetition
@@ -31,7 +31,8 @@ class Change(StrEnum):
 
     WORSE = "worse"
     SUSPECTED = "suspected"
-    """The estimate is a loss that counts, and more boots may show it: these agree as well as so few can."""
+    """The estimate is a loss that counts, and more boots may show it: chance seldom does so much to it by itself, or
+    these agree as well as so few can."""
     NOT_SHOWN = "not shown"
     """Neither that there is a difference nor that there is none that counts."""
     SAME = "same"
@@ -69,12 +70,14 @@ class Difference:
     value: float
     loss: float
     """As a share of the baseline, or of what is negligible where that is more. Gains are negative."""
+    mean: float
+    """Of what pairs lose: what few of them lose is no part of ``loss``."""
     interval: tuple[float, float] | None
-    """Of 95 % for the loss, by itself; all that there was if the figure repeats; None if boots are too few."""
+    """Of 95 % for the loss, by itself; the loss if the figure repeats; None if boots are too few."""
     negligible: float
     """What a loss has to come to, as such a share."""
     repeats: bool
-    """Whether boots of one kernel have all the same figure, so that any number of them will do."""
+    """Whether several boots lose the same, of a baseline that has one figure a seed: more of them will tell no more."""
     p: float | None
     """How often chance alone would go as far, by itself; None if the figure repeats."""
     n: int
@@ -89,7 +92,7 @@ class Difference:
 
     @property
     def smallest_visible(self) -> float | None:
-        """The least difference that the interval would not have had 0 in; None if there is no interval."""
+        """How far from the loss the interval ends, which is by itself; None if there is no interval."""
         if self.interval is None or self.repeats:
             return 0.0 if self.repeats else None
         return max(self.loss - self.interval[0], self.interval[1] - self.loss)
@@ -171,7 +174,7 @@ def _difference(
     if not kind.more_is_better:  # nothing can be less than nothing
         interval = found.interval and (max(found.interval[0], -1.0), max(found.interval[1], -1.0))
         found = replace(found, estimate=max(found.estimate, -1.0), interval=interval)
-    repeats = _repeats(baseline, values, again) and (min(losses) > 0 or max(losses) < 0 or not any(losses))
+    repeats = len(losses) > 1 and len(set(losses)) == 1 and _repeats(baseline, again)
     return Difference(
         experiment=part.experiment.name,
         cell=cell,
@@ -181,7 +184,8 @@ def _difference(
         baseline=before,
         value=median(values),
         loss=found.estimate,
-        interval=(min(losses), max(losses)) if repeats else found.interval,
+        mean=fmean(losses),
+        interval=(found.estimate, found.estimate) if repeats else found.interval,
         negligible=kind.negligible / abs(unit),
         repeats=repeats,
         p=None if repeats else found.p,
@@ -189,15 +193,12 @@ def _difference(
     )
 
 
-def _repeats(baseline: Sequence[float], values: Sequence[float], again: Sequence[float | None]) -> bool:
-    """Whether two boots of the baseline with one seed always have one figure, or all boots of either have one.
+def _repeats(baseline: Sequence[float], again: Sequence[float | None]) -> bool:
+    """Whether two boots of the baseline with one seed always have one figure, or all of its boots have one.
 
-    If those of the baseline do, those of the variant are taken to do so as well, unless seeds matter to these alone.
+    If those of the baseline do, those of the variant are taken to do so as well.
     """
-    alike = {*baseline, *(each for each in again if each is not None)}
-    if list(baseline) == list(again):
-        return len(alike) > 1 or len(set(values)) == 1
-    return len(values) > 1 and len(alike) == len(set(values)) == 1
+    return list(baseline) == list(again) or len({*baseline, *(each for each in again if each is not None)}) == 1
 
 
 def judged(differences: Iterable[Difference], threshold: float) -> list[Difference]:
@@ -205,8 +206,7 @@ def judged(differences: Iterable[Difference], threshold: float) -> list[Differen
     all_ = list(differences)
     chances = iter(corrected([each.p for each in all_ if each.p is not None]))
     found = [replace(each, p_corrected=None if each.p is None else next(chances)) for each in all_]
-    needed = needed_for(found)
-    changed = (replace(each, change=_change(each, threshold, needed)) for each in found)
+    changed = (replace(each, change=_change(each, threshold)) for each in found)
     return sorted(changed, key=lambda each: each.rank)
 
 
@@ -214,15 +214,17 @@ def needed_for(differences: Iterable[Difference]) -> int:
     return boots_needed(sum(not each.repeats for each in differences))
 
 
-def _change(difference: Difference, threshold: float, needed: int) -> Change:
-    """What may be said of a difference; ``needed`` boots could show any of those that it was found among."""
+def _change(difference: Difference, threshold: float) -> Change:
+    """What may be said of a difference, once it is known what chance does to all."""
     counts = difference.counts(difference.loss, threshold)
     if counts and (difference.p_corrected or 0) <= CHANCE:
         return Change.WORSE if difference.loss > 0 else Change.BETTER
     # Of five boots or fewer all have to go one way, which chance does at least so often.
     clear = max(CHANCE, 2.0 ** (1 - difference.n))
-    if counts and difference.loss > 0 and difference.n < needed and (difference.p or 0) <= clear:
+    if counts and difference.loss > 0 and (difference.p or 0) <= clear:
         return Change.SUSPECTED
-    if difference.interval and not any(difference.counts(end, threshold) for end in difference.interval):
+    # One boot of twelve with nine times the faults leaves the interval as it is, and moves the mean.
+    ends = difference.interval and (*difference.interval, difference.mean)
+    if ends and not any(difference.counts(end, threshold) for end in ends):
         return Change.SAME
     return Change.NOT_SHOWN

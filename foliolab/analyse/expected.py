@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from foliolab.analyse.rows import Group, Row
+from foliolab.analyse.rows import Group, Row, paired_medians
 from foliolab.arch import applies
 from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.cell import Cell
@@ -78,13 +78,13 @@ def _judge(
     elif expectation.relative_to and expectation.relative_to != PUBLISHED_FIGURE:
         figures.append((cell.where(expectation.where), expectation.relative_to, metric))
     problem = next(filter(None, (_problem(found, figure, cell) for figure in figures)), None)
-    value, (status, reason) = None, problem or (Status.FAILS, "")
-    if not problem:
-        mine, *others = (found[place, name].metrics[each].median for place, name, each in figures)
-        published = expectation.relative_to == PUBLISHED_FIGURE
-        other = found[cell, variant].published[metric] if published else others[0] if others else 1.0
+    value, (status, reason) = None, problem or (Status.NOT_MEASURED, f"{variant} has other repetitions only")
+    if not problem and (both := _medians(found, expectation, figures)):
+        mine, other = both
         value = mine / other if other else 1.0 if mine == other else None
-        status = Status.HOLDS if value is not None and _within(value, expectation) else Status.FAILS
+        # More than nothing is any number of times as much.
+        holds = expectation.at_most is None if value is None else _within(value, expectation)
+        status = Status.HOLDS if holds else Status.FAILS
         reason = f"{mine:g} instead of none" if value is None else ""
     return Verdict(
         says=expectation.says,
@@ -98,6 +98,18 @@ def _judge(
         status=status,
         reason=reason,
     )
+
+
+def _medians(
+    found: Mapping[tuple[Cell, str], Row], expectation: Expectation, figures: Sequence[tuple[Cell, str, str]]
+) -> tuple[float, float] | None:
+    """The figure and what it is to be divided by, over the repetitions that both have; None if there are none."""
+    (cell, variant, metric), *_ = figures
+    mine, *others = (found[place, name].metrics[each] for place, name, each in figures)
+    if others:
+        return paired_medians(mine, others[0])
+    published = expectation.relative_to == PUBLISHED_FIGURE
+    return mine.median, found[cell, variant].published[metric] if published else 1.0
 
 
 def _problem(

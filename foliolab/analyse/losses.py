@@ -38,6 +38,8 @@ class VariantSummary:
     suspected: tuple[Pair, ...]
     better: tuple[Pair, ...]
     """Those that lose nothing, the greatest gain first."""
+    unknown: int
+    """Figures of which neither is shown that they differ nor that they do not."""
     missing: int
     """Workloads of which a measurement under the variant or the baseline failed, or is not there."""
 
@@ -127,6 +129,7 @@ def by_variant(matrix: Matrix) -> list[VariantSummary]:
                 worse=tuple(pair for pair in mine if pair.deciding.change is Change.WORSE),
                 suspected=tuple(pair for pair in mine if pair.deciding.change is Change.SUSPECTED),
                 better=tuple(pair for pair in reversed(mine) if pair.deciding.change is Change.BETTER),
+                unknown=sum(each.variant == variant and each.change is Change.NOT_SHOWN for each in matrix.differences),
                 missing=len({(gap.experiment, gap.cell) for gap in gaps}),
             )
         )

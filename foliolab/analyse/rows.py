@@ -96,8 +96,9 @@ def group_of(sample: Sample, samples: Iterable[Sample]) -> Group:
 
 
 def _newest(samples: list[Sample]) -> list[Sample]:
-    """Those that share the newest probe and parameters, each cell's newest data, each variant's newest switches, and
-    each kernel's newest kernel. What was passed over is left out where its cell and variant were measured.
+    """Those that share the newest probe and parameters, each cell's newest data, each variant's newest switches and
+    name of a kernel, and each such kernel's newest. What was passed over is left out where its cell and variant were
+    measured.
 
     Only what has a result tells what is newest, unless nothing has one.
     """
@@ -106,19 +107,24 @@ def _newest(samples: list[Sample]) -> list[Sample]:
     decided = [sample for sample in decided if setting(sample) == newest]
     data = {Cell.of(sample.cell): sample.data for sample in decided}
     decided = [sample for sample in decided if sample.data == data[Cell.of(sample.cell)]]
-    switches = {sample.variant: sample.switches for sample in decided}
-    decided = [sample for sample in decided if sample.switches == switches[sample.variant]]
+    variants = {sample.variant: _meaning(sample) for sample in decided}
+    decided = [sample for sample in decided if _meaning(sample) == variants[sample.variant]]
     kernels = {sample.kernel.name: sample.kernel.hash for sample in decided}
 
     def is_current(sample: Sample) -> bool:
         return (
             setting(sample) == newest
             and (sample.passed_over or sample.data == data.get(Cell.of(sample.cell), sample.data))
-            and sample.switches == switches.get(sample.variant, sample.switches)
+            and _meaning(sample) == variants.get(sample.variant, _meaning(sample))
             and sample.kernel.hash == kernels.get(sample.kernel.name, sample.kernel.hash)
         )
 
     return without_passed_over(filter(is_current, samples))
+
+
+def _meaning(sample: Sample) -> tuple[dict[str, int | str], str]:
+    """What its variant is: switches, and the name of a kernel."""
+    return sample.switches, sample.kernel.name
 
 
 def without_passed_over(samples: Iterable[Sample]) -> list[Sample]:
@@ -143,9 +149,39 @@ _Item = TypeVar("_Item")
 class Spread:
     """A metric over the boots, or runs of the model, that measured it."""
 
-    median: float
-    least: float
-    most: float
+    each: Mapping[int, float]
+    """By repetition; there is at least one."""
+
+    @property
+    def median(self) -> float:
+        return median(self.each.values())
+
+    @property
+    def least(self) -> float:
+        return min(self.each.values())
+
+    @property
+    def most(self) -> float:
+        return max(self.each.values())
+
+    def to_json(self) -> dict[str, float]:
+        return {"median": self.median, "least": self.least, "most": self.most}
+
+
+def paired_medians(one: Spread | None, other: Spread | None) -> tuple[float, float] | None:
+    """Of both, over the repetitions that both have, which are seeds; None if there are none."""
+    if not one or not other:
+        return None
+    both = one.each.keys() & other.each.keys()
+    if not both:
+        return None
+    return median(one.each[number] for number in both), median(other.each[number] for number in both)
+
+
+def quotient(upper: Spread | None, lower: Spread | None) -> float | None:
+    """One of these medians over the other; None if there are none, or the lower is 0."""
+    above, below = paired_medians(upper, lower) or (0.0, 0.0)
+    return above / below if below else None
 
 
 @dataclass(frozen=True)
@@ -159,9 +195,9 @@ class Row:
     metrics: Mapping[str, Spread]
     """Empty if n is 0."""
     times_floor: float | None = None
-    """Median of the experiment's metric over the median of its floor."""
+    """Median of the experiment's metric over the median of its floor, as ``quotient`` has it."""
     ratio: float | None = None
-    """Median of the experiment's metric over that of ``ratio_to`` in the same cell."""
+    """The same over that of ``ratio_to`` in the same cell."""
     ratio_to: str | None = None
     published: Mapping[str, float] = field(default_factory=dict)
     """Published values by metric, times the scale's factor where the metric scales."""
@@ -189,8 +225,8 @@ def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
                 n=n,
                 failures=dict(outcomes),
                 metrics=mine,
-                times_floor=_quotient(mine.get(metric), mine.get(floor)) if floor else None,
-                ratio=_quotient(mine.get(metric), spreads[cell, base].get(metric)) if base else None,
+                times_floor=quotient(mine.get(metric), mine.get(floor)) if floor else None,
+                ratio=quotient(mine.get(metric), spreads[cell, base].get(metric)) if base else None,
                 ratio_to=base,
                 published=published,
             )
@@ -206,16 +242,11 @@ def in_order(places: Collection[tuple[Cell, str]], scale: Scale | None) -> list[
 
 
 def _spreads(samples: Iterable[Sample]) -> dict[str, Spread]:
-    values: dict[str, list[float]] = {}
-    for sample in samples:
-        if sample.outcome == OK:
-            for name, value in sample.metrics.items():
-                values.setdefault(name, []).append(value)
-    return {name: Spread(median(all_), min(all_), max(all_)) for name, all_ in values.items()}
-
-
-def _quotient(upper: Spread | None, lower: Spread | None) -> float | None:
-    return upper.median / lower.median if upper and lower and lower.median else None
+    values: dict[str, dict[int, float]] = {}
+    for number, sample in by_repetition(samples).items():
+        for name, value in sample.metrics.items():
+            values.setdefault(name, {})[number] = value
+    return {name: Spread(each) for name, each in values.items()}
 
 
 def ordered(seen: Iterable[_Item], wanted: Iterable[_Item]) -> list[_Item]:

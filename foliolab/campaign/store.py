@@ -2,8 +2,8 @@
 """The store: results/samples.jsonl, one sample a line, only ever appended to.
 
 A line is written by one system call and synced before the next measurement starts. What a
-kill or a power cut leaves of a line at the end has no newline; readers pass over it, and
-the next writer cuts it off, under the lock that lets only one run write at a time.
+kill or a power cut leaves of a line at the end has no newline. Readers pass over it unless only that is missing, and
+the next writer cuts it off or ends it, under the lock that lets only one run write at a time.
 """
 
 import json
@@ -46,10 +46,20 @@ def read_samples(file: Path) -> list[Sample]:
         return []
     except (OSError, lzma.LZMAError) as error:
         raise StoreError(f"{file} cannot be read: {error}.") from None
-    whole = content[: content.rfind(b"\n") + 1]
-    samples = [_parse(file, number, line) for number, line in enumerate(whole.split(b"\n")[:-1], start=1)]
+    lines = _whole(content).split(b"\n")[:-1]
+    samples = [_parse(file, number, line) for number, line in enumerate(lines, start=1)]
     # What was merged stands behind what is newer.
     return sorted(samples, key=lambda sample: sample.recorded)
+
+
+def _whole(content: bytes) -> bytes:
+    """The lines of a store without what is no whole sample at its end, each with its newline."""
+    end = content.rfind(b"\n") + 1
+    try:
+        msgspec.json.decode(content[end:], type=Sample)
+    except (ValueError, RecursionError):
+        return content[:end]
+    return content + b"\n"
 
 
 def _unpacked(packed: bytes) -> bytes:
@@ -113,7 +123,7 @@ def open_store(file: Path) -> Iterator[Store]:
         with full_disk_named(file):
             handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
-            _cut_torn_line(file, handle)
+            _mend_torn_line(file, handle)
             yield Store(file, handle, read_samples(file))
         finally:
             os.close(handle)
@@ -131,9 +141,11 @@ def _only_writer(file: Path) -> Iterator[None]:
         yield
 
 
-def _cut_torn_line(file: Path, handle: int) -> None:
+def _mend_torn_line(file: Path, handle: int) -> None:
     content = file.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        os.ftruncate(handle, whole)
-        os.fsync(handle)
+    whole = _whole(content)
+    if whole != content:
+        with full_disk_named(file):
+            os.ftruncate(handle, min(len(whole), len(content)))
+            os.write(handle, whole[len(content) :])  # the newline, if that is all that is missing
+            os.fsync(handle)

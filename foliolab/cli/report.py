@@ -4,8 +4,10 @@
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from foliolab.analyse.agreement import Agreement, compare
+from foliolab.analyse.rows import Group, group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_cells, add_json, add_tables, names_of
@@ -32,7 +34,7 @@ from foliolab.report.markdown import (
 from foliolab.report.section import sections
 from foliolab.report.store_prices import PRICES
 from foliolab.report.terminal import print_section, terminal
-from foliolab.report.view import View, make_views, nobody
+from foliolab.report.view import View, nobody, views_of
 from foliolab.reproduce.plan import made_by
 from foliolab.reproduce.released import read_released
 
@@ -125,8 +127,8 @@ def _measured(samples: Sequence[Sample], columns: Sequence[str]) -> list[str]:
 def handle(arguments: argparse.Namespace) -> int:
     _require_one_form(arguments)
     heads = _heads(arguments)
-    samples, experiments = _wanted(arguments, list(heads.values()))
-    views = make_views(samples, experiments)
+    groups, experiments = _wanted(arguments, list(heads.values()))
+    views = views_of(groups, experiments)
     comparisons = compare([view.group for view in views], experiments)
     _print(views, comparisons, heads, arguments)
     if arguments.check:
@@ -146,8 +148,11 @@ def _require_one_form(arguments: argparse.Namespace) -> None:
         raise UsageError("--seconds is about a table --by-device.")
 
 
-def _wanted(arguments: argparse.Namespace, columns: Sequence[Shown]) -> tuple[list[Sample], dict[str, Experiment]]:
-    """The samples that the options leave, those of the variants in ``columns`` alone if any; and their experiments."""
+def _wanted(arguments: argparse.Namespace, columns: Sequence[Shown]) -> tuple[list[Group], dict[str, Experiment]]:
+    """What the options leave of groups, only the variants in ``columns`` if there are any; and their experiments.
+
+    What is older is told by all that was measured, also by what options leave out.
+    """
     samples = read_released() if arguments.released else read_samples(store_file())
     experiments: dict[str, Experiment] = {}
     if arguments.experiment:
@@ -163,6 +168,8 @@ def _wanted(arguments: argparse.Namespace, columns: Sequence[Shown]) -> tuple[li
         if not any(arguments.scale in experiment.scales for experiment in experiments.values()):
             raise UsageError(f"No experiment that was measured has a scale '{arguments.scale}'.")
         samples = [sample for sample in samples if sample.scale == arguments.scale]
+    groups = group_samples(samples)
+    samples = [sample for group in groups for sample in group.samples]
     samples = _only(samples, "machine", names_of("--machine", arguments.machine))
     samples = _only(samples, "backend", names_of("--backend", arguments.backend))
     if arguments.device is not None:
@@ -171,7 +178,9 @@ def _wanted(arguments: argparse.Namespace, columns: Sequence[Shown]) -> tuple[li
     variants = _measured(samples, [shown.variant for shown in columns])
     samples = _only(samples, "variant", variants or names_of("--variant", arguments.variant))
     cells = _cells(samples, experiments, arguments.cell)
-    return [sample for sample in samples if Cell.of(sample.cell) in cells], experiments
+    keys = {sample.key for sample in samples if Cell.of(sample.cell) in cells}
+    left = [replace(each, samples=tuple(sample for sample in each.samples if sample.key in keys)) for each in groups]
+    return [group for group in left if group.samples], experiments
 
 
 def _print(

@@ -12,11 +12,17 @@ _FEW = 20
 """Cells that a complaint lists one by one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
-    """Axis values in the order in which the experiment names them."""
+    """Axis values in the order in which the experiment names them, which does not tell one cell from another."""
 
     axes: tuple[tuple[str, Value], ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cell) and self.as_dict() == other.as_dict()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.axes))
 
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> "Cell":

@@ -190,8 +190,14 @@ def _check_argv(place: Place, experiment: Experiment) -> None:
 
 
 def _cells(place: Place, tables: Sequence[Mapping[str, object]]) -> tuple[Cell, ...]:
-    found = (expand(place.at(f"cells[{number}]").axes(table)) for number, table in enumerate(tables))
-    return tuple(cell for cells in found for cell in cells)
+    found: dict[Cell, None] = {}
+    for number, table in enumerate(tables):
+        here = place.at(f"cells[{number}]")
+        for cell in expand(here.axes(table)):
+            if cell in found:
+                here.fail(f"has '{cell.label}', which stands there before")
+            found[cell] = None
+    return tuple(found)
 
 
 def _alias(place: Place, content: Mapping[str, object], cells: Iterable[Cell]) -> dict[str, Value]:
@@ -202,7 +208,10 @@ def _alias(place: Place, content: Mapping[str, object], cells: Iterable[Cell]) -
 
 
 def _variants(place: Place, names: Sequence[str], known: Mapping[str, Variant]) -> tuple[Variant, ...]:
-    return tuple(known[name] for name in place.at("variants").all_of(names, known))
+    here = place.at("variants")
+    if doubled := [name for name in names if names.count(name) > 1]:
+        here.fail(f"names '{doubled[0]}' twice")
+    return tuple(known[name] for name in here.all_of(names, known))
 
 
 def _published(

@@ -73,7 +73,7 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     programs: bool = False
     """Whether there is a second disk, mounted on /programs, with the root directory of that name."""
     writable: bool = False
-    """Whether the probe may write to the disk; a guest discards what it writes, a machine keeps it."""
+    """Whether the probe may write to the disk; each boot begins with what is on it before."""
     boot_each: bool = False
     """Whether each measurement has a boot of its own, where a kernel learns from those before."""
     disk_bus: Bus = "virtio"
@@ -160,11 +160,17 @@ class Expectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """On which the claim is made; empty: all."""
 
     def check(self, place: Place, variants: Collection[str], metrics: Collection[str]) -> None:
-        """Complain if it is about what there is not, or claims nothing."""
+        """Complain if it is about what there is not, or claims nothing, or what can never be."""
         place.at("variants").all_of(self.variants, variants)
         place.at("metrics").all_of(self.metrics, metrics)
         if self.at_least is None and self.at_most is None:
             place.at("at_least").fail("is missing, and 'at_most' as well")
+        if not self.at_least and self.at_most is None:
+            place.at("at_least").fail("is 0, which nothing falls below, and 'at_most' is missing")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            place.at("at_least").fail("is more than 'at_most'")
+        if self.relative_to in self.variants and not self.where:
+            place.at("relative_to").fail(f"is '{self.relative_to}', which is one of the variants themselves")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from statistics import geometric_mean
 
-from foliolab.analyse.rows import place_of
+from foliolab.analyse.paired import shift
+from foliolab.analyse.rows import Spread, place_of, quotient
 from foliolab.device import device_of
 from foliolab.errors import NoResult
 from foliolab.experiment.cell import Cell, common
@@ -20,8 +21,9 @@ _PAIRS = ("off", "adaptive"), ("off-mglru", "adaptive-mglru"), ("debian", "modul
 A table is of the first pair that it has a variant of.
 """
 
-TimedFigures = dict[tuple[Cell, str, str], float]
-"""By cell, disk and variant."""
+_Place = tuple[Cell, str, str]
+"""A cell, a disk and a variant."""
+TimedFigures = dict[_Place, float]
 
 
 def by_device(views: Iterable[View]) -> list[list[View]]:
@@ -51,10 +53,36 @@ def medians(views: Sequence[View], metric: str) -> TimedFigures:
     }
 
 
-def over(figures: TimedFigures, before: str) -> TimedFigures:
-    """Each in multiples of that of the variant ``before``; without those for which there is none."""
-    bases = {place: figures.get((*place[:2], before)) for place in figures}
-    return {place: figures[place] / base for place, base in bases.items() if base}
+def over(views: Sequence[View], metric: str, before: str) -> TimedFigures:
+    """Each in multiples of that of the variant ``before``, as ``quotient`` has it; without those that have none."""
+    found = {place: quotient(*spreads) for place, spreads in _beside(views, metric, before).items()}
+    return {place: ratio for place, ratio in found.items() if ratio is not None}
+
+
+def intervals(views: Sequence[View], metric: str, before: str) -> dict[_Place, tuple[float, float]]:
+    """Of 95 % for what pairs of boots differ by from the variant ``before``; without those of too few boots."""
+    found = {}
+    for place, (mine, base) in _beside(views, metric, before).items():
+        both = mine.each.keys() & base.each.keys()
+        if both and (interval := shift([mine.each[number] - base.each[number] for number in both]).interval):
+            found[place] = interval
+    return found
+
+
+def _beside(views: Sequence[View], metric: str, before: str) -> dict[_Place, tuple[Spread, Spread]]:
+    """Each with that of the variant ``before``."""
+    bases = {
+        (row.cell, view.group.device): row.metrics[metric]
+        for view in views
+        for row in view.rows
+        if row.variant == before and metric in row.metrics
+    }
+    return {
+        (row.cell, view.group.device, row.variant): (row.metrics[metric], bases[row.cell, view.group.device])
+        for view in views
+        for row in view.rows
+        if metric in row.metrics and (row.cell, view.group.device) in bases
+    }
 
 
 def device_columns(views: Sequence[View]) -> list[Column]:
@@ -71,7 +99,7 @@ def device_columns(views: Sequence[View]) -> list[Column]:
     devices = [view.group.device for view in views]
     before, after = pair_of(views)
     taken, metric = medians(views, "seconds"), views[0].metric
-    times, costs = over(taken, before), over(medians(views, metric), before)
+    times, costs = (over(views, name, before) for name in ("seconds", metric))
     others = dict.fromkeys(row.variant for view in views for row in view.rows if row.variant not in (before, after))
 
     def column(title: str, device: str, variant: str, figures: TimedFigures, spell: Callable[[float], str]) -> Column:

@@ -76,7 +76,7 @@ def _interval(difference: Difference) -> str:
 
 
 def _verdict(difference: Difference) -> str:
-    """With the least difference that would have been seen beside what is the same."""
+    """With how far from the loss the interval ends beside what is the same."""
     visible = difference.smallest_visible
     return f"same to {visible * 100:.1f} %" if difference.change is Change.SAME and visible else difference.change.value
 
@@ -96,10 +96,11 @@ def remarks(matrix: Matrix) -> list[str]:
 
 def legend(matrix: Matrix) -> list[str]:
     """What the words of the table mean."""
+    varying = sum(not each.repeats for each in matrix.differences)
     return [
         "95 %: interval of the loss, by itself (Wilcoxon); exact: it repeats exactly. Worse, better: false-discovery"
-        f" rate {CHANCE * 100:g} % over {len(matrix.differences)} figures (Benjamini-Hochberg).",
-        "Same to x: x is the smallest difference that these boots would have shown.",
+        f" rate {CHANCE * 100:g} % over the {varying} figures that do not (Benjamini-Hochberg).",
+        "Same to x: the interval ends no farther than x from the loss.",
     ]
 
 
@@ -118,7 +119,7 @@ def again_line(matrix: Matrix) -> str:
     """What chance does: how often the baseline differs from itself."""
     if not matrix.again:
         return f"A/A: there is no second arm of {matrix.baseline}: nothing says what chance does here."
-    repeating = sum(each.repeats for each in matrix.again)
+    repeating = sum(each.repeats or (each.n == 1 and not each.loss) for each in matrix.again)
     line = f"A/A: {matrix.baseline} measured twice: of {len(matrix.again)} figures {repeating} repeat exactly"
     varying, alarms = by_chance(matrix.again)
     if varying:
@@ -142,20 +143,26 @@ def gap_lines(matrix: Matrix) -> Iterator[tuple[Gap, str]]:
 
 
 def summary_line(matrix: Matrix, summary: VariantSummary) -> str:
-    """How many workloads lose and gain under a variant, and the extremes."""
+    """How many workloads lose and gain under a variant, the extremes, and how much is not known."""
     counts = [f"{summary.missing} lack{_s(summary.missing)} measurements"] if summary.missing else []
     if not summary.workloads:
         return f"{summary.variant}: {'; '.join(['nothing to compare', *counts])}."
     worse, suspected, better = len(summary.worse), len(summary.suspected), len(summary.better)
     places = f"{summary.workloads} workload{'' if summary.workloads == 1 else 's'}"
-    lose = f"{worse or 'none'} of {places} lose{_s(worse)} more than {_percent(matrix.threshold)}"
+    are = "is" if worse < 2 else "are"
+    lose = f"{worse or 'none'} of {places} {are} shown to lose more than {_percent(matrix.threshold)}"
     gain = f"{better or 'none'} gain{_s(better)} without a loss"
     if worse:
         lose += f", worst {_place(summary.worse[0].deciding)}"
     if better:
         gain += f", most {_place(summary.better[0].deciding)}"
     may = [f"{suspected} may, worst {_place(summary.suspected[0].deciding)}"] if suspected else []
-    return f"{summary.variant}: {'; '.join([lose, *may, gain, *counts])}."
+    unknown = [_unknown(summary.unknown)] if summary.unknown else []
+    return f"{summary.variant}: {'; '.join([lose, *may, gain, *unknown, *counts])}."
+
+
+def _unknown(figures: int) -> str:
+    return f"{figures} figure{' is' if figures == 1 else 's are'} not shown either way"
 
 
 def _s(number: int) -> str:
@@ -179,9 +186,9 @@ def conclusion(matrix: Matrix) -> str:
     if Change.WORSE in changes or Change.SUSPECTED in changes:
         return ""
     unknown = changes.count(Change.NOT_SHOWN)
-    return "Nothing that was compared gets worse" + (
-        f", as far as boots show; {unknown} not shown." if unknown else "."
-    )
+    if unknown:
+        return f"Nothing that was compared is shown to get worse; {_unknown(unknown)}."
+    return "Nothing that was compared gets worse."
 
 
 def to_json(matrix: Matrix) -> dict[str, list[dict[str, Any]]]:
@@ -212,6 +219,7 @@ def check(matrix: Matrix, variants: Sequence[str]) -> None:
     failed = [summary for summary in judged if summary.worse or summary.suspected or summary.missing]
     if failed:
         lines = [summary_line(matrix, summary) for summary in failed]
-        if any(summary.suspected for summary in failed):
-            lines.append(f"--repetitions {matrix.boots_needed} can tell what may lose.")
+        if boots := [pair.deciding.n for summary in failed for pair in summary.suspected]:
+            more = f"--repetitions {matrix.boots_needed}" if min(boots) < matrix.boots_needed else "More --repetitions"
+            lines.append(f"{more} can tell what may lose.")
         raise ChecksFailed(" ".join(lines))

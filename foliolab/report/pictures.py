@@ -23,7 +23,7 @@ from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.report.columns import count, mib, with_unit
-from foliolab.report.devices import by_device, medians, over, pair_of
+from foliolab.report.devices import by_device, intervals, over, pair_of
 from foliolab.report.losses import passed_over
 from foliolab.report.reads import READ_AHEAD_KB, READS, Panel, RecordedReads
 from foliolab.report.svg import COLOURS, HEAT, Picture, figure, ratio_rows, rows_of, to_svg
@@ -124,7 +124,7 @@ def times_picture(views: Sequence[View], name: str) -> Picture:
     NoResult if no cell was measured with both.
     """
     before, after = pair_of(views)
-    times = {place: ratio for place, ratio in over(medians(views, "seconds"), before).items() if place[2] == after}
+    times = {place: ratio for place, ratio in over(views, "seconds", before).items() if place[2] == after}
     if not times:
         raise NoResult(f"No case was measured with {after} and {before} on a timed disk.")
     cells = list(dict.fromkeys(cell for cell, *_ in times))
@@ -136,8 +136,9 @@ def times_picture(views: Sequence[View], name: str) -> Picture:
             list(found.values()), list(found), "o", color=COLOURS[shade], markersize=7, label=device_title(device)
         )
     drawn.legend(loc="outside lower center", ncols=len(views), frameon=False)
-    faster = sum(ratio < 1 for ratio in times.values())
-    title = f"{faster} of {len(times)} times are shorter with the adaptive window"
+    known = [found for place, found in intervals(views, "seconds", before).items() if place in times]
+    shorter, longer = sum(high < 0 for _, high in known), sum(low > 0 for low, _ in known)
+    title = f"{shorter} of {len(times)} times are shown to be shorter with the adaptive window, {longer} to be longer"
     return Picture(name, title, drawn)
 
 

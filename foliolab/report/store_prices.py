@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from foliolab.analyse.rows import Row, ordered
+from foliolab.analyse.rows import Row, Spread, ordered, paired_medians, quotient
 from foliolab.errors import NoResult
 from foliolab.experiment.cell import Cell
 from foliolab.report.columns import Column
@@ -52,8 +52,11 @@ def kind_columns(view: View) -> list[Column]:
 
     def change(store: str, kind: str, window: int) -> str:
         places = [(store, workload, window, "none") for workload in shown.kinds[kind]]
-        pairs = [(prices.get((*place, "off")), prices.get((*place, "adaptive"))) for place in places]
-        found = [after / before for before, after in pairs if before and after]
+        found = [
+            ratio
+            for place in places
+            if (ratio := quotient(prices.get((*place, "adaptive")), prices.get((*place, "off"))))
+        ]
         if not found:
             raise NoResult(f"No {kind} of {store} were measured with and without the adaptive window.")
         return _range(min(found), max(found))
@@ -90,7 +93,7 @@ def pair_columns(view: View) -> list[Column]:
         for workload, words in zip(_PAIR, pair, strict=True)
     }
 
-    def price(work: tuple[str, str], window: int, variant: str, hint: str = "none") -> float:
+    def price(work: tuple[str, str], window: int, variant: str, hint: str = "none") -> Spread:
         found = prices.get((*work, window, hint, variant))
         if found is None:
             raise NoResult(f"{' '.join(work)} was not measured with {variant}, read_ahead_kb {window}, hint {hint}.")
@@ -98,11 +101,12 @@ def pair_columns(view: View) -> list[Column]:
 
     def cell(work: tuple[str, str], window: int, variant: str) -> str:
         mine = price(work, window, variant)
-        better = min(price(work, window, stock), price(work, shown.windows[0], stock, "own"))
-        text = f"{mine / _MIB:,.0f}"
-        return f"**{text}**" if variant in ours and mine > better * _AS_GOOD else text
+        others = price(work, window, stock), price(work, shown.windows[0], stock, "own")
+        text = f"{mine.median / _MIB:,.0f}"
+        worse = variant in ours and any((quotient(mine, other) or 0) > _AS_GOOD for other in others)
+        return f"**{text}**" if worse else text
 
-    hints = (f"{price(work, shown.windows[0], stock, 'own') / _MIB:,.0f}" for work in works)
+    hints = (f"{price(work, shown.windows[0], stock, 'own').median / _MIB:,.0f}" for work in works)
     return [
         Column(("", "price"), tuple(works.values()), 0, left=True),
         Column(("", "hint"), tuple(hints), 0),
@@ -114,12 +118,10 @@ def pair_columns(view: View) -> list[Column]:
     ]
 
 
-def _prices(view: View) -> dict[tuple[Value, Value, Value, Value, str], float]:
+def _prices(view: View) -> dict[tuple[Value, Value, Value, Value, str], Spread]:
     """By store, workload, window, hint and variant."""
     return {
-        (cell["store"], cell["workload"], cell["read_ahead_kb"], cell["hint"], row.variant): row.metrics[
-            "price_bytes"
-        ].median
+        (cell["store"], cell["workload"], cell["read_ahead_kb"], cell["hint"], row.variant): row.metrics["price_bytes"]
         for row in view.rows
         if row.n and (cell := row.cell.as_dict())["times"] == _shown().times
     }
@@ -163,12 +165,13 @@ def _figure(row: Row | None, metric: str) -> str:
 
 
 def _against(off: Row | None, adaptive: Row | None, metric: str) -> str:
-    """The figure, and by how much it differs where that is of account."""
+    """The figure, and by how much it differs where that is of account, over the repetitions that both have."""
     figure = _figure(adaptive, metric)
-    if not off or not adaptive:
+    both = paired_medians(off.metrics[metric], adaptive.metrics[metric]) if off and adaptive else None
+    if not both:
         return figure
     _, _, share, least = _METRICS[metric]
-    before, after = (row.metrics[metric].median for row in (off, adaptive))
+    before, after = both
     if not after or abs(after - before) < least:
         return figure
     ratio = after / before if before else 0.0

@@ -136,7 +136,9 @@ class View:
         floor = "; times floor is bytes read for each byte of the pages touched"
         runs = "runs" if self.modelled else "boots"
         has_floor = any(row.times_floor is not None for row in self.rows)
-        remarks.append(f"Each figure is the median of n {runs}{floor if has_floor else ''}.")
+        several = len({row.n for row in self.rows if row.n}) > 1
+        ratios = "; what is set against another is so in the repetitions that both have" if several else ""
+        remarks.append(f"Each figure is the median of n {runs}{floor if has_floor else ''}{ratios}.")
         if self.experiment:
             remarks += self.experiment.notes
         spelled = [f"{name} {kernel.release} ({kernel.hash})" for name, kernel in self.group.kernels.items()]
@@ -163,6 +165,7 @@ class View:
                 "kernel": asdict(self._kernel_of(row)),
                 **asdict(row),
                 "cell": row.cell.as_dict(),
+                "metrics": {name: spread.to_json() for name, spread in row.metrics.items()},
             }
             for row in self.rows
         ]
@@ -190,9 +193,14 @@ def view_of(measured: Collected) -> tuple[View, list[Agreement]]:
 
 
 def make_views(samples: Iterable[Sample], experiments: dict[str, Experiment]) -> list[View]:
-    """A view for each group; ``experiments`` by name, where their files are known."""
+    """A view for each group of samples."""
+    return views_of(group_samples(samples), experiments)
+
+
+def views_of(groups: Iterable[Group], experiments: dict[str, Experiment]) -> list[View]:
+    """A view for each; ``experiments`` by name, where their files are known."""
     views = []
-    for group in group_samples(samples):
+    for group in groups:
         experiment = experiments.get(group.experiment)
         rows = make_rows(group, experiment)
         verdicts = judge(experiment, group, rows) if experiment else []

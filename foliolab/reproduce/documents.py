@@ -28,6 +28,9 @@ from msgspec import Meta, Struct, structs
 
 from foliolab.analyse.expected import Status
 from foliolab.errors import BadExperiment, NoResult, UsageError
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.metrics import METRICS
+from foliolab.experiment.variants import check_name
 from foliolab.toml import Place, Text, Value, read_toml
 
 FIGURES = "figures.toml"
@@ -111,12 +114,17 @@ def _over(row: PrintedRow, figure: Figure, rows: Sequence[PrintedRow]) -> Any:
         return row[figure.value]
     alike = {key: row[key] for key in ("variant", "device") if key in row}
     place = {**alike, **row["cell"], **figure.against}
-    others = {other[figure.value] for other in rows if _has(other, place) and other.get(figure.value)}
+    others = {(other[figure.value], other.get("n")) for other in rows if _has(other, place) and other.get(figure.value)}
     if len(others) > 1:
         raise BadExperiment(f"'{figure.command}' has several rows with {figure.value} where {place}.")
     if not others:
         raise NoResult(f"No row of '{figure.command}' has {figure.value} where {place}.")
-    return row[figure.value] / others.pop()
+    ((value, n),) = others
+    if n != row.get("n"):
+        raise BadExperiment(
+            f"'{figure.command}' has {n} instead of {row.get('n')} boots where {place}: measure as many."
+        )
+    return row[figure.value] / value
 
 
 def _converted(value: Any, unit: str) -> Any:
@@ -183,8 +191,8 @@ def shown(text: str, figures: Mapping[str, Figure]) -> set[str]:
 def fill(text: str, run: Printed, figures: Mapping[str, Figure]) -> FilledDocument:
     """The document anew.
 
-    UsageError for a comment that begins or ends no block, stands behind no figure, or has the name of an unknown one,
-    and whatever a command fails with, but for NoResult.
+    BadExperiment for a figure that no row can have; UsageError for a comment that begins or ends no block, stands
+    behind no figure, or has the name of an unknown one; and whatever a command fails with, but for NoResult.
     """
     _check_comments(text, figures)
     changed: list[str] = []
@@ -222,9 +230,34 @@ def _make(found: re.Match[str], run: Printed, figures: Mapping[str, Figure]) -> 
         if found["command"]:
             return run(shlex.split(found["command"]))
         figure = figures[found["name"]]
-        return spell(figure, run(shlex.split(figure.command)), found["figure"])
+        output = run(shlex.split(figure.command))
     except NoResult:
         return None
+    try:
+        return spell(figure, output, found["figure"])
+    except NoResult:
+        _require_possible(figure, _rows(output, figure.list))
+        return None
+
+
+def _require_possible(figure: Figure, rows: Sequence[PrintedRow]) -> None:
+    """BadExperiment for a figure of which no row can be there, not even once more is measured."""
+    place = {**figure.where, **figure.against}
+    what, *words = shlex.split(figure.command)
+    cells: list[PrintedRow] = []
+    if what == "report":
+        cells = [cell.as_dict() for scale in find_experiment(words[0]).scales.values() for cell in scale.cells]
+        variants = place.pop("variant", ())
+        for name in [variants] if isinstance(variants, Value) else variants:
+            check_name(str(name))
+    of_cell = {key: value for key, value in place.items() if any(key in cell for cell in cells)}
+    others = ({key: value} for key, value in place.items() if key not in of_cell)
+    if not (
+        (figure.value in METRICS or any(figure.value in row for row in rows))
+        and (not cells or any(_has(cell, of_cell) for cell in cells))
+        and all(any(_has(row, each) for row in rows) for each in others)
+    ):
+        raise BadExperiment(f"No row of '{figure.command}' can have {figure.value} where {figure.where}.")
 
 
 def _count_typed(text: str) -> int:

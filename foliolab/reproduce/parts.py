@@ -24,6 +24,7 @@ from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, s
 from foliolab.reproduce.plan import Part, Progress, documents, measured, places_of
 from foliolab.reproduce.released import (
     Output,
+    code_behind,
     read_output,
     read_released,
     released_anew,
@@ -42,7 +43,7 @@ def progress(parts: Sequence[Part], samples: Sequence[Sample], shipped: Sequence
     """How far the samples are with each; ``shipped`` ones only tell how long they take."""
     tables = grouped((part for part in parts if part.experiment), lambda part: part.table)
     of_tables = {
-        table: {place: switches for part in mine for place, switches in places_of(part).items()}
+        table: {place: settings for part in mine for place, settings in places_of(part).items()}
         for table, mine in tables.items()
     }
     found = []
@@ -62,7 +63,8 @@ def measure_part(part: Part, by: Workers, shard: tuple[int, int], run_lab: RunLa
         if not part.command:
             return failure_of(measure(part.request(shard), by).samples)
         if shard[0] == 1 and not _done(part):
-            write_output(part, run_lab(part.command), _kept())
+            code = code_behind(part)  # as it stands before the command: what changes meanwhile is not what it ran
+            write_output(part, Output([*part.command], code, run_lab(part.command)), _kept())
     except LabError as error:
         say(f"{part.name}: {error}")
         return None if isinstance(error, EmptyPart) else error
@@ -80,7 +82,7 @@ def ship(parts: Sequence[Part]) -> None:
             say(f"{each.part.name} is as it was shipped: other parts of its table are not measured.")
     for part in _shown_commands(parts):
         if output := _done(part):
-            write_output(part, output.output, RELEASE)
+            write_output(part, output, RELEASE)
     picture = recorded_reads(results_directory() / RECORDED)
     if picture and picture.code == _code_pictured():
         write_atomic(RELEASE / RECORDED, json.dumps(asdict(picture)))
@@ -114,7 +116,7 @@ class Standing:
     older: list[str]
     """What was measured with other code than stands here."""
     waiting: list[str]
-    """What was not measured yet."""
+    """What was not measured yet: parts of the plan, and what documents show."""
     typed: dict[str, int]
     """How many figures of each document were typed."""
 
@@ -130,7 +132,9 @@ class Standing:
 
 
 def standing(parts: Sequence[Part], run_lab: RunLab) -> Standing:
-    found = Standing([], _older(parts), [], {})
+    experiments = progress([part for part in parts if not part.command], read_released())
+    lacking = [each.part.name for each in experiments if len(each.samples) < each.steps]
+    found = Standing([], _older(parts, experiments), lacking, {})
     run, figures = _runs(parts, run_lab), load_figures(RELEASE / FIGURES)
     for name, text in _texts(parts).items():
         try:
@@ -145,8 +149,8 @@ def standing(parts: Sequence[Part], run_lab: RunLab) -> Standing:
     return found
 
 
-def _older(parts: Sequence[Part]) -> list[str]:
-    experiments = progress([part for part in parts if not part.command], read_released())
+def _older(parts: Sequence[Part], experiments: Sequence[Progress]) -> list[str]:
+    """The names of what was measured with other code; ``experiments`` are how far the samples in release/ are."""
     found = [each.part.name for each in experiments if each.older]
     for part in _shown_commands(parts):
         output = read_output(part, RELEASE)

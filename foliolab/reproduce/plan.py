@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from foliolab.analyse.rows import Group, setting, without_passed_over
 from foliolab.arch import MACHINES, NATIVE
 from foliolab.campaign.measure import Request, planned
-from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
+from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.device import load_devices
 from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
@@ -126,16 +126,34 @@ def documents(parts: Iterable[Part]) -> list[str]:
 
 _Place = tuple[str, str, int]
 """Of a measurement in its experiment: cell, variant, repetition."""
-PlannedPlaces = Mapping[_Place, Mapping[str, Value]]
-"""With the switches of the variant of each."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Under which something is measured."""
+
+    switches: Mapping[str, Value]
+    parameters: Mapping[str, str | int | float]
+    """Without the number of processors, of which a backend may give fewer."""
+
+    @classmethod
+    def of(cls, switches: Mapping[str, Value], parameters: Mapping[str, str | int | float]) -> "Settings":
+        return cls(switches, {name: value for name, value in parameters.items() if name != "cpus"})
+
+
+PlannedPlaces = Mapping[_Place, Settings]
 
 
 @cache
 def places_of(part: Part) -> PlannedPlaces:
     """Of what a part of the plan measures, if it is an experiment."""
-    steps = planned(part.request())[0].steps
+    plan, *_ = planned(part.request())
+    recorded = plan.scale.parameters.recorded()
     return {
-        (_text(step.cell.as_dict()), step.variant.name, step.repetition): dict(step.variant.switches) for step in steps
+        (_text(step.cell.as_dict()), step.variant.name, step.repetition): Settings.of(
+            dict(step.variant.switches), recorded
+        )
+        for step in plan.steps
     }
 
 
@@ -188,15 +206,16 @@ def measured(
 
     ``of_table`` are the places of its table, those of other parts included.
 
-    The samples are of the part's newest probe and parameters, and are done if these are its table's newest. Whether
-    that is today's probe is not looked at: it is known when a measurement is asked for, by a key of all that decides.
+    The samples are of the part's newest probe and parameters, and are done if these are its table's newest, and their
+    kernels as well. Whether that is today's probe is not looked at: it is known when a measurement is asked for, by a
+    key of all that decides.
     """
     policy, code = policy_hash(), cache(code_of)
     without = find_experiment(part.experiment).unaffected_by
 
     def fresh(sample: Sample) -> bool:
-        """Whether it is of the switches and the code as they stand, as far as these can affect the experiment."""
-        if sample.switches != places[_place_of(sample)]:
+        """Whether it is of settings and the code as they stand, as far as this can affect the experiment."""
+        if Settings.of(sample.switches, sample.parameters) != places[_place_of(sample)]:
             return False
         if sample.backend == MODEL:
             return sample.kernel.hash == policy
@@ -211,7 +230,8 @@ def measured(
     alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
     newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}
     current = bool(mine) and setting(mine[-1]) == setting(table[-1])
-    done = {place for place, sample in newest.items() if current and fresh(sample)}
+    older = _older_kernels(table)
+    done = {place for place, sample in newest.items() if current and fresh(sample) and sample.kernel not in older}
     # Repetitions of a cell take as long as each other, and cells do not.
     timed = [sample for sample in (*(sample for sample in shipped if _alike(part, sample)), *alike) if sample.took]
     took = {_place_of(sample)[:2]: sample.took for sample in timed}
@@ -219,6 +239,14 @@ def measured(
     left = [took.get(place[:2], usual) for place in wanted.keys() - done]
     hours = None if None in left else sum(filter(None, left)) / 3600
     return Progress(part, len(wanted), tuple(newest.values()), len(done), hours)
+
+
+def _older_kernels(table: Sequence[Sample]) -> set[KernelFacts]:
+    """All but the newest of each name, among those that have a result of the newest probe and parameters."""
+    decided = [each for each in table if not each.passed_over and each.outcome != LOST_HOST]
+    kernels = [each.kernel for each in decided if setting(each) == setting(table[-1])]
+    newest = {kernel.name: kernel.hash for kernel in kernels}
+    return {kernel for kernel in kernels if kernel.hash != newest[kernel.name]}
 
 
 def _alike(part: Part, sample: Sample) -> bool:

@@ -102,7 +102,7 @@ def verdicts(suite: Suite, rows: Sequence[RegretRow]) -> list[Verdict]:
             variant=each["variant"],
             n=1,
             failures={},
-            metrics={name: Spread(value, value, value) for name in FIGURES if (value := each[name])},
+            metrics={name: Spread({1: value}) for name in FIGURES if (value := each[name])},
         )
         for each in summary_to_json(rows)
     ]

@@ -92,6 +92,22 @@ def test_nothing_read_equals_nothing_read() -> None:
     assert (verdict.status, verdict.value, verdict.reason) == (Status.FAILS, None, "1 instead of none")
 
 
+def test_anything_is_many_times_nothing() -> None:
+    expectation = structs.replace(SAYS, at_least=2.0, at_most=None)
+    (verdict,) = verdicts(expectation, sample(0), sample(1, variant="published"))
+    assert (verdict.status, verdict.value) == (Status.HOLDS, None)
+    (verdict,) = verdicts(expectation, sample(0), sample(0, variant="published"))
+    assert (verdict.status, verdict.value) == (Status.FAILS, 1)
+
+
+def test_only_repetitions_that_both_have_are_divided() -> None:
+    base = [sample(value, repetition=number) for number, value in enumerate((100, 300), start=1)]
+    (verdict,) = verdicts(SAYS, *base, sample(50, variant="published"))
+    assert (verdict.status, verdict.value) == (Status.HOLDS, 0.5)
+    (verdict,) = verdicts(SAYS, *base, sample(50, variant="published", repetition=3))
+    assert (verdict.status, verdict.reason) == (Status.NOT_MEASURED, "published has other repetitions only")
+
+
 def test_a_partial_cell_stands_for_all_that_match() -> None:
     expectation = structs.replace(SAYS, cell={"pattern": "stride"}, metrics=("read_bytes", "major_faults"))
     found = verdicts(expectation, sample(100))

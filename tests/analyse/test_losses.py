@@ -38,8 +38,8 @@ def one(
 def test_what_is_worse_depends_on_the_metric(
     metric: str, off: float, adaptive: float, loss: float, change: Change
 ) -> None:
-    found = one(metric, [off], [adaptive])
-    assert (found.baseline, found.value, found.n) == (off, adaptive, 1)
+    found = one(metric, [off] * 2, [adaptive] * 2)
+    assert (found.baseline, found.value, found.n) == (off, adaptive, 2)
     assert found.loss == pytest.approx(loss)
     assert found.change is change
 
@@ -56,7 +56,7 @@ def test_what_is_worse_depends_on_the_metric(
     ],
 )
 def test_a_difference_counts_above_the_threshold(adaptive: float, threshold: float, change: Change) -> None:
-    assert one("major_faults", [10_000], [adaptive], threshold).change is change
+    assert one("major_faults", [10_000] * 2, [adaptive] * 2, threshold).change is change
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_difference_counts_above_the_threshold(adaptive: float, threshold: flo
 def test_few_events_do_not_cry_wolf_and_none_divide_nothing(
     off: float, adaptive: float, loss: float, change: Change
 ) -> None:
-    found = one("major_faults", [off], [adaptive])
+    found = one("major_faults", [off] * 2, [adaptive] * 2)
     assert found.loss == pytest.approx(loss)
     assert found.change is change
 
@@ -85,7 +85,7 @@ def test_a_major_fault_that_is_a_minor_one_now_is_no_loss() -> None:
     def figures(major: float, minor: float) -> Figures:
         return {"major_faults": major, "minor_faults": minor}
 
-    samples = [*boots("off", figures(1000, 2000)), *boots("adaptive", figures(300, 2600))]
+    samples = [*boots("off", *[figures(1000, 2000)] * 2), *boots("adaptive", *[figures(300, 2600)] * 2)]
     found = {each.metric: each for each in matrix(*samples, metrics=["major_faults", "faults"]).differences}
     assert (found["faults"].baseline, found["faults"].value) == (3000, 2900)
     assert [found[name].change for name in ("faults", "major_faults")] == [Change.BETTER, Change.BETTER]
@@ -104,30 +104,47 @@ def test_every_kind_of_metric_has_something_negligible(kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("off", "adaptive", "change"),
     [
-        ([1000], [1100], Change.WORSE),
-        ([1000, 2000, 3000], [1100, 2200, 3300], Change.WORSE),
-        ([1000, 2000, 3000], [900, 1800, 2700], Change.BETTER),
+        ([1000] * 2, [1100] * 2, Change.WORSE),
+        ([1000] * 3, [900] * 3, Change.BETTER),
+        ([1000, 2000, 3000], [1100, 2100, 3100], Change.WORSE),
         ([1000, 2000, 3000], [1000, 2000, 3000], Change.SAME),
-        ([1000, 2000, 3000], [1010, 2020, 3030], Change.SAME),
+        ([1000, 2000, 3000], [1010, 2010, 3010], Change.SAME),
+        # One boot cannot tell whether another seed does the opposite, nor can a few of which each differs by its own.
+        ([1000], [1100], Change.SUSPECTED),
+        ([1000], [900], Change.NOT_SHOWN),
+        ([1000], [1000], Change.NOT_SHOWN),
+        ([1000, 2000, 3000], [1100, 2200, 3300], Change.SUSPECTED),
+        ([1000, 2000, 3000], [900, 1800, 2700], Change.NOT_SHOWN),
         # One seed alone has a loss that counts.
         ([1000, 2000, 3000], [1001, 2002, 3200], Change.NOT_SHOWN),
-        # All seeds are alike to the baseline, and not to the variant: it may vary by itself.
+        # All seeds are alike to the baseline, and not to the variant.
         ([0, 0, 0], [70, 3000, 300], Change.SUSPECTED),
-        ([1000] * 3, [1100] * 3, Change.WORSE),
         # The variant contradicts itself: its figures are not those of any boot.
         ([1000, 2000, 3000], [999, 2500, 3300], Change.NOT_SHOWN),
     ],
 )
-def test_what_is_the_same_in_every_boot_needs_no_more_of_them(
-    off: list[float], adaptive: list[float], change: Change
-) -> None:
+def test_two_boots_tell_what_is_the_same_in_each(off: list[float], adaptive: list[float], change: Change) -> None:
     found = one("major_faults", off, adaptive)
     assert found.change is change
-    assert found.repeats is (found.p is None)
+    assert found.repeats is (found.p is None) is (change in (Change.WORSE, Change.BETTER, Change.SAME))
     if found.repeats:
-        low, high = found.interval or (1, -1)
-        assert low <= found.loss <= high
+        assert found.interval == (found.loss, found.loss)
         assert found.smallest_visible == 0
+
+
+def test_seeds_enough_of_which_each_differs_by_its_own_are_judged_among_all_figures() -> None:
+    """Though the baseline repeats: twenty figures, of which chance makes one go one way in six seeds."""
+    cells = [Cell.of({"workload": str(number)}) for number in range(20)]
+    off = [{"major_faults": 1000.0 * number} for number in range(1, 7)]
+    samples = []
+    for number in range(20):
+        signs = [1] * 6 if number == 7 else [1, -1] * 3
+        moved = [
+            {"major_faults": each["major_faults"] * (1 + sign / 10)} for each, sign in zip(off, signs, strict=True)
+        ]
+        samples += [*boots("off", *off, workload=str(number)), *boots("adaptive", *moved, workload=str(number))]
+    worst, *_ = matrix(*samples, cells=cells, metrics=["major_faults"]).differences
+    assert (worst.workload, worst.change, worst.repeats) == ("7", Change.SUSPECTED, False)
 
 
 def test_all_boots_of_both_with_one_figure_repeat_without_a_second_baseline() -> None:
@@ -157,6 +174,8 @@ def test_all_boots_of_both_with_one_figure_repeat_without_a_second_baseline() ->
         ([1000 + number for number in (-8, 5, -3, 2, 6, 1)], Change.SAME),
         ([1000 + number for number in (-80, 50, -30, 20, 60, 10)], Change.NOT_SHOWN),
         ([1000.0] * 5 + [1001], Change.SAME),
+        # One of twelve has nine times the faults, which moves neither the loss nor its interval.
+        ([1000.0] * 11 + [9000], Change.NOT_SHOWN),
     ],
 )
 def test_what_varies_counts_if_chance_seldom_does_it(adaptive: list[float], change: Change) -> None:
@@ -195,14 +214,16 @@ def test_one_among_many_takes_more_boots() -> None:
         assert (worst.workload, worst.change) == ("7", change)
         assert worst.p == 2.0 ** (1 - count)
         assert worst.p_corrected == 20 * 2.0 ** (1 - count)
-    # With boots enough, what is not shown is not suspected, either.
-    (contradicted,) = (each for each in found(10, -10.0).differences if each.workload == "7")
-    assert (contradicted.change, contradicted.p) == (Change.NOT_SHOWN, 2.0**-8)
+    # With boots enough for what all of them say, one that says the opposite leaves a suspicion.
+    for count, change in ((9, Change.SUSPECTED), (10, Change.SUSPECTED), (11, Change.WORSE)):
+        (contradicted,) = (each for each in found(count, -10.0).differences if each.workload == "7")
+        assert (contradicted.change, contradicted.p) == (change, 2.0 ** (2 - count))
 
 
 @pytest.mark.parametrize("repeats", [True, False])
 def test_the_baseline_beside_itself_is_no_variant(repeats: bool) -> None:
-    found = matrix(*boots("off", {"major_faults": 1000}), *boots("adaptive", {"major_faults": 1}), repeats=repeats)
+    arms = [*boots("off", *[{"major_faults": 1000}] * 2), *boots("adaptive", *[{"major_faults": 1}] * 2)]
+    found = matrix(*arms, repeats=repeats)
     assert {each.variant for each in found.differences} == {"adaptive"}
     assert [(each.variant, each.change) for each in found.again] == [("off again", Change.SAME)] * repeats
 
@@ -225,10 +246,10 @@ def test_what_loses_most_comes_first_and_what_does_not_count_after_it() -> None:
     adaptive = {"major_faults": 70, "contpte_share": 0.4, "read_bytes": 50e6}
     sqlite = {"major_faults": 10, "contpte_share": 0.1, "read_bytes": 101e6}
     samples = [
-        *boots("off", off),
-        *boots("adaptive", adaptive),
-        *boots("off", off, workload="sqlite"),
-        *boots("adaptive", sqlite, workload="sqlite"),
+        *boots("off", off, off),
+        *boots("adaptive", adaptive, adaptive),
+        *boots("off", off, off, workload="sqlite"),
+        *boots("adaptive", sqlite, sqlite, workload="sqlite"),
     ]
     found = matrix(*samples, cells=CELLS)
     assert [(each.workload, each.metric, each.change) for each in found.differences] == [
@@ -248,7 +269,10 @@ def test_a_gain_decides_where_nothing_loses_and_else_the_main_metric() -> None:
     gains = {"major_faults": 1010, "contpte_share": 0.8, "read_bytes": 10e6}
     same = {"major_faults": 1010, "contpte_share": 0.5, "read_bytes": 100e6}
     found = matrix(
-        *boots("off", off), *boots("adaptive", gains), *boots("published", same), variants=["adaptive", "published"]
+        *boots("off", off, off),
+        *boots("adaptive", gains, gains),
+        *boots("published", same, same),
+        variants=["adaptive", "published"],
     )
     deciding = {pair.deciding.variant: pair.deciding.metric for pair in make_pairs(found)}
     assert deciding == {"published": "read_bytes", "adaptive": "read_bytes"}
@@ -266,8 +290,8 @@ def test_the_greatest_loss_and_the_greatest_gain_come_first_in_a_summary() -> No
     cells = [Cell.of({"workload": name}) for name in "abcd"]
     samples = []
     for name, faults in zip("abcd", (1100, 2000, 500, 100), strict=True):
-        samples += boots("off", {"major_faults": 1000}, workload=name)
-        samples += boots("adaptive", {"major_faults": faults}, workload=name)
+        samples += boots("off", *[{"major_faults": 1000}] * 2, workload=name)
+        samples += boots("adaptive", *[{"major_faults": faults}] * 2, workload=name)
     (summary,) = by_variant(matrix(*samples, cells=cells, metrics=["major_faults"]))
     assert [pair.deciding.workload for pair in summary.worse] == ["b", "a"]
     assert [pair.deciding.workload for pair in summary.better] == ["d", "c"]
@@ -297,12 +321,12 @@ def test_nothing_gets_less_than_nothing() -> None:
 
 def test_what_counted_nothing_never_stands_for_a_workload() -> None:
     figures = {"major_faults": 0.0, "contpte_share": 0.5, "read_bytes": 0.0}
-    (pair,) = make_pairs(matrix(*boots("off", figures), *boots("adaptive", figures)))
+    (pair,) = make_pairs(matrix(*boots("off", figures, figures), *boots("adaptive", figures, figures)))
     assert (pair.deciding.metric, pair.deciding.change) == ("contpte_share", Change.SAME)
 
 
 def test_without_gain_or_loss_what_the_experiment_is_about_is_shown() -> None:
     off = {"major_faults": 5542.0, "contpte_share": 0.5, "read_bytes": 1e9}
     mine = {"major_faults": 5540.0, "contpte_share": 0.499, "read_bytes": 1e9}
-    (pair,) = make_pairs(matrix(*boots("off", off), *boots("adaptive", mine)))
+    (pair,) = make_pairs(matrix(*boots("off", off, off), *boots("adaptive", mine, mine)))
     assert pair.deciding.metric == find_experiment("sparse-mmap").metric == "read_bytes"

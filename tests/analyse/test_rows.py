@@ -15,7 +15,9 @@ def rows_of(*samples: Sample) -> dict[str, Row]:
 def test_median_spread_and_floor() -> None:
     row = rows_of(*(sample(value, repetition=number) for number, value in enumerate((30, 10, 50), start=1)))["off"]
     assert row.n == 3
-    assert row.metrics["read_bytes"] == Spread(30, 10, 50)
+    spread = row.metrics["read_bytes"]
+    assert spread == Spread({1: 30, 2: 10, 3: 50})
+    assert (spread.median, spread.least, spread.most) == (30, 10, 50)
     assert row.times_floor == 3
 
 
@@ -26,6 +28,23 @@ def test_ratios_are_to_unpatched() -> None:
         "off": (0.5, "unpatched"),
         "published": (0.1, "unpatched"),
     }
+
+
+def test_a_ratio_is_over_the_repetitions_that_both_have() -> None:
+    """Which are seeds: those of 4 to 6 take twice as much."""
+    base = [sample(value, repetition=number) for number, value in enumerate((10, 11, 12, 20, 21, 22), start=1)]
+    mine = [sample(value, variant="published", repetition=number) for number, value in enumerate((10, 11, 12), start=1)]
+    row = rows_of(*base, *mine)["published"]
+    assert (row.metrics["read_bytes"].median, row.ratio) == (11, 1)
+    apart = rows_of(base[0], sample(10, variant="published", repetition=2))["published"]
+    assert (apart.ratio, apart.ratio_to) == (None, "off")
+
+
+def test_a_row_is_of_one_kernel_though_a_variant_has_come_to_mean_another() -> None:
+    before = sample(1, variant="debian", named="debian:6.1", kernel="k6.1")
+    now = sample(2, variant="debian", named="image:debian:6.12", kernel="k6.12", repetition=2)
+    (group,) = group_samples([before, now])
+    assert (group.samples, group.older) == ((now,), 1)
 
 
 def test_without_unpatched_to_off() -> None:

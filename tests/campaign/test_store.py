@@ -74,7 +74,7 @@ def test_a_compressed_copy_is_whole(tmp_path: Path, damaged: Callable[[bytes], b
         read_samples(packed)
 
 
-@pytest.mark.parametrize("length", [1, 20, -1])
+@pytest.mark.parametrize("length", [1, 20, -2])
 def test_a_torn_last_line_is_passed_over_then_cut(file: Path, length: int) -> None:
     with open_store(file) as store:
         store.append(sample(1))
@@ -85,6 +85,21 @@ def test_a_torn_last_line_is_passed_over_then_cut(file: Path, length: int) -> No
     with open_store(file) as store:
         store.append(sample(3, repetition=3))
     assert read_samples(file) == [sample(1), sample(3, repetition=3)]
+
+
+def test_a_last_sample_that_lacks_its_newline_only_is_kept(file: Path) -> None:
+    """As editors leave it, or a copy of a line."""
+    with open_store(file) as store:
+        store.append(sample(1))
+        store.append(sample(2, repetition=2))
+    before = file.read_bytes()
+    file.write_bytes(before[:-1])
+    assert read_samples(file) == [sample(1), sample(2, repetition=2)]
+    assert file.read_bytes() == before[:-1]
+    with open_store(file) as store:
+        assert file.read_bytes() == before
+        store.append(sample(3, repetition=3))
+    assert [each.repetition for each in read_samples(file)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

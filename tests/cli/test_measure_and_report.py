@@ -137,6 +137,29 @@ def test_report_prints_a_table(store: Path, capsys: pytest.CaptureFixture[str]) 
     assert "15.0x less" in capsys.readouterr().out
 
 
+def test_what_options_leave_out_tells_what_is_older_all_the_same(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table of a variant has what a table of all has of it, be it of a kernel, a cell or nothing."""
+    with open_store(store) as opened:
+        opened.append(sample(1, variant="unpatched", named="unpatched", kernel="k0", workload="old"))
+        opened.append(sample(2, kernel="old", cell={"pattern": "sequential"}))
+        opened.append(sample(3, kernel="old", variant="published"))
+        opened.append(sample(4))
+    shown = []
+    for options in ([], ["--variant", "off"], ["--cell", "pattern=random"]):
+        assert call("report", "sparse-mmap", "--json", *options) == 0
+        shown.append([row["metrics"]["read_bytes"]["median"] for row in json.loads(capsys.readouterr().out)["rows"]])
+    assert shown == [[4], [4], [4]]
+    for older in ("unpatched", "published"):
+        with pytest.raises(NoResult, match=f"'{older}'; there are: off"):
+            call("report", "sparse-mmap", "--json", "--variant", older)
+    with pytest.raises(NoResult, match="pattern=sequential"):
+        call("report", "sparse-mmap", "--json", "--cell", "pattern=sequential")
+    assert call("report", "sparse-mmap", "--variant", "off") == 0
+    assert "Left out: 3 samples of older kernels" in " ".join(capsys.readouterr().out.split())
+
+
 def test_report_json_is_one_document(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(store)
     assert call("report", "--json", "--scale", "quick") == 0

@@ -168,9 +168,48 @@ def test_what_was_not_released_stays_as_it_was_typed(copied: Path, capsys: pytes
     assert main(["reproduce", "--check", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["typed"] == {"doc.md": 1}
-    assert said["waiting"] == ["doc.md: report strangers --released --table"]
+    assert said["waiting"] == ["p", "doc.md: report strangers --released --table"]
     assert main(["reproduce", "--check"]) == 0
-    assert "Not measured yet:\n  doc.md: report strangers" in capsys.readouterr().out
+    assert "Not measured yet:\n  p\n  doc.md: report strangers" in capsys.readouterr().out
+
+
+def test_a_part_that_was_measured_in_half_is_not_measured_yet(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce"]) == 0
+    assert main(["reproduce", "--write"]) == 0
+    write_released(read_released(copied / "samples.xz")[1:], copied / "samples.xz")
+    capsys.readouterr()
+    main(["reproduce", "--check", "--json"])
+    assert json.loads(capsys.readouterr().out)["waiting"] == ["p"]
+
+
+def test_a_figure_that_no_row_can_have_fails_the_check(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (copied / "figures.toml").write_text(
+        '[a]\ncommand = "report access-patterns --released --backend model --json"\n'
+        'figures.reads = { value = "read_bytes", where = { pattern = "rondom" } }\n'
+    )
+    (copied / "doc.md").write_text("It reads 5<!--=reads-->.\n")
+    assert main(["reproduce"]) == 0
+    assert main(["reproduce", "--write"]) == ChecksFailed.status
+    capsys.readouterr()
+    assert main(["reproduce", "--check"]) == ChecksFailed.status
+    assert "can have read_bytes where {'pattern': 'rondom'}" in capsys.readouterr().err
+
+
+def test_an_output_is_of_the_code_before_its_command(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever edits meanwhile has an output of what was there before."""
+    code = ["before"]
+
+    def command(_: object) -> str:
+        code.append("after")
+        return "{}"
+
+    monkeypatch.setattr(parts, "code_behind", lambda part: code[-1])
+    (copied / "plan.toml").write_text(
+        '[[part]]\nname = "q"\ncommand = ["simulate", "--json"]\nshown = ["doc.md"]\nhours = 1\n'
+    )
+    monkeypatch.setattr(reproduce, "run_lab", command)
+    assert main(["reproduce"]) == 0
+    assert json.loads((copied / "results/reproduced/q.json").read_text())["code"] == "before"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,14 @@ def test_a_list_is_an_axis() -> None:
     assert [tuple(cell.as_dict().values()) for cell in cells] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
 
 
+def test_axes_in_another_order_make_the_same_cell() -> None:
+    one, other = Cell.of({"pattern": "random", "threads": 2}), Cell.of({"threads": 2, "pattern": "random"})
+    assert one == other
+    assert {one: 1}[other] == 1
+    assert choose([one], [other]) == (one,)
+    assert one not in (Cell.of({"pattern": "random"}), Cell.of({"pattern": "random", "threads": "2"}), "random")
+
+
 @pytest.mark.parametrize(
     ("axes", "label"),
     [

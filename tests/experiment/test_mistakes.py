@@ -74,6 +74,27 @@ from tests.experiment.good import GOOD, write
             r"'agreement.read_bytes' is wrong: expected `float` >= 0",
         ),
         (('scales = ["quick"]', 'scales = ["huge"]'), r"'expect\[0\].scales' names 'huge'"),
+        (
+            ("stride = [3, 5]", "stride = [3, 5] }, { pattern = 'stride', stride = 5"),
+            r"'cells\[2\]' has 'stride 5', which stands there before",
+        ),
+        (("stride = [3, 5]", "stride = [3, 3]"), r"'cells\[1\]' has 'stride 3', which stands there before"),
+        (
+            ('cells = [{ pattern = "random" }]', 'cells = [{ pattern = ["random", "random"] }]'),
+            r"'scales.small.cells\[0\]' has 'random'",
+        ),
+        (('["off", "published"]', '["off", "published", "off"]'), r"'variants' names 'off' twice"),
+        (
+            ('variants = ["off"]\ncells', 'variants = ["off", "off"]\ncells'),
+            r"'scales.small.variants' names 'off' twice",
+        ),
+        (("at_most = 1.5", "at_least = 0"), r"'expect\[0\].at_least' is 0, which nothing falls below"),
+        (("at_most = 1.5", "at_least = 0.5\nat_most = 0.4"), r"'expect\[0\].at_least' is more than 'at_most'"),
+        (("at_most = 1.5", "at_most = inf"), r"'expect\[0\].at_most' is wrong: expected `float` <= "),
+        (
+            ('relative_to = "published figure"', 'relative_to = "off"'),
+            r"'expect\[0\].relative_to' is 'off', which is one of the variants themselves",
+        ),
         (("at_most = 1.5", ""), r"'expect\[0\].at_least' is missing, and 'at_most' as well"),
         (
             ('relative_to = "published figure"', 'relative_to = "lore"'),

@@ -46,6 +46,15 @@ def test_each_disk_has_columns_and_the_quickest_comes_first() -> None:
     assert all(line.startswith(place) for line, place in zip(about, places, strict=True))
 
 
+def test_what_takes_longer_takes_so_in_the_same_boots() -> None:
+    """Seeds 3 and 4 take twice as long, and one variant was not measured with them."""
+    base = [timed("nvme", "off", seconds, repetition=number) for number, seconds in enumerate((2, 2, 4, 4), 1)]
+    same = [timed("nvme", "unpatched", 2, repetition=number) for number in (1, 2)]
+    (views,) = tables(*base, *same)
+    _, _, row, *_ = devices_to_table(views).splitlines()
+    assert row == "| writes | 3.000 | 1.00 |"
+
+
 def test_what_stands_below_is_about_seconds_too() -> None:
     boots = [timed("nvme", "off", seconds, repetition=number) for number, seconds in enumerate((1, 1, 2), 1)]
     (views,) = tables(*boots)

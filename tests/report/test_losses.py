@@ -7,6 +7,7 @@ import pytest
 from foliolab.analyse.losses import Matrix
 from foliolab.campaign.sample import Sample
 from foliolab.errors import ChecksFailed
+from foliolab.experiment.cell import Cell
 from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_table, to_markdown
 from foliolab.report.section import of_matrix
@@ -23,12 +24,12 @@ BETTER = {"major_faults": 10_050, "contpte_share": 0.75, "read_bytes": 100 * MIB
 def compared(*more: Sample) -> Matrix:
     """Under adaptive, gcc gets worse and sqlite better; under published nothing changes but few events."""
     samples = [
-        *boots("off", OFF),
-        *boots("off", {**OFF, "major_faults": 10}, workload="sqlite"),
-        *boots("published", OFF),
-        *boots("published", {**OFF, "major_faults": 20}, workload="sqlite"),
-        *boots("adaptive", WORSE),
-        *boots("adaptive", {**BETTER, "major_faults": 0}, workload="sqlite"),
+        *boots("off", *[OFF] * 2),
+        *boots("off", *[{**OFF, "major_faults": 10}] * 2, workload="sqlite"),
+        *boots("published", *[OFF] * 2),
+        *boots("published", *[{**OFF, "major_faults": 20}] * 2, workload="sqlite"),
+        *boots("adaptive", *[WORSE] * 2),
+        *boots("adaptive", *[{**BETTER, "major_faults": 0}] * 2, workload="sqlite"),
     ]
     return matrix(*samples, *more, cells=CELLS, variants=["published", "adaptive"])
 
@@ -49,10 +50,10 @@ def test_the_worst_comes_first_with_what_it_gains() -> None:
     assert lines[0] == "Workloads against off, scale quick, x86_64 with 4 KiB pages"
     assert " ".join(lines[2].split()) == "workload variant metric off value loss 95 % verdict but gains n"
     assert cells(lines, "gcc", "sqlite") == [
-        "gcc adaptive major faults 10,000 13,300 +33.0 % exact worse read MiB -50.0 % 1",
-        "sqlite published major faults 10 20 (+15.6 %) exact same 1",
-        "gcc published read MiB 100.0 100.0 +0.0 % exact same 1",
-        "sqlite adaptive contpte % 50.0 75.0 -50.0 % exact better 1",
+        "gcc adaptive major faults 10,000 13,300 +33.0 % exact worse read MiB -50.0 % 2",
+        "sqlite published major faults 10 20 (+15.6 %) exact same 2",
+        "gcc published read MiB 100.0 100.0 +0.0 % exact same 2",
+        "sqlite adaptive contpte % 50.0 75.0 -50.0 % exact better 2",
     ]
 
 
@@ -61,15 +62,15 @@ def test_all_metrics() -> None:
     assert "but gains" not in lines[2]
     rows = cells(lines, "gcc", "sqlite")
     assert len(rows) == 2 * 2 * 3
-    assert rows[0] == "gcc adaptive major faults 10,000 13,300 +33.0 % exact worse 1"
-    assert "gcc adaptive read MiB 100.0 50.0 -50.0 % exact better 1" in rows[-2:]
+    assert rows[0] == "gcc adaptive major faults 10,000 13,300 +33.0 % exact worse 2"
+    assert "gcc adaptive read MiB 100.0 50.0 -50.0 % exact better 2" in rows[-2:]
 
 
 def test_a_line_for_each_variant() -> None:
     lines = terminal(compared(), 200)
-    assert "published: none of 2 workloads loses more than 2 %; none gains without a loss." in lines
+    assert "published: none of 2 workloads is shown to lose more than 2 %; none gains without a loss." in lines
     assert (
-        "adaptive: 1 of 2 workloads loses more than 2 %, worst gcc (major faults +33.0 %); "
+        "adaptive: 1 of 2 workloads is shown to lose more than 2 %, worst gcc (major faults +33.0 %); "
         "1 gains without a loss, most sqlite (contpte % -50.0 %)." in lines
     )
 
@@ -81,10 +82,22 @@ def test_losses_are_red_and_gains_green() -> None:
 
 
 def test_nothing_lost_is_said() -> None:
-    found = matrix(*boots("off", OFF), *boots("adaptive", BETTER))
+    found = matrix(*boots("off", OFF, OFF), *boots("adaptive", BETTER, BETTER))
     assert "Nothing that was compared gets worse." in terminal(found)
     assert "Nothing that was compared gets worse." not in terminal(compared())
     assert "Nothing that was compared gets worse." in to_markdown(of_matrix(found, everything=False))
+
+
+def test_what_one_boot_does_not_show_is_said() -> None:
+    """Nobody is to take it for a variant without a loss."""
+    found = matrix(
+        *boots("off", OFF), *boots("adaptive", BETTER), *boots("published", OFF), variants=["adaptive", "published"]
+    )
+    lines = terminal(found, 200)
+    assert "Nothing that was compared is shown to get worse; 6 figures are not shown either way." in lines
+    (line,) = (line for line in lines if line.startswith("adaptive: none of 1 workload is shown to lose more"))
+    assert line.endswith("; none gains without a loss; 3 figures are not shown either way.")
+    losses.check(found, ["adaptive"])
 
 
 def test_nothing_to_compare_is_said() -> None:
@@ -95,9 +108,10 @@ def test_nothing_to_compare_is_said() -> None:
 
 
 def test_from_nothing() -> None:
-    found = matrix(*boots("off", {"major_faults": 0}), *boots("adaptive", {"major_faults": 6400}), threshold=0.005)
+    none, many = ([{"major_faults": faults}] * 2 for faults in (0, 6400))
+    found = matrix(*boots("off", *none), *boots("adaptive", *many), threshold=0.005)
     lines = terminal(found)
-    assert cells(lines, "gcc") == ["gcc adaptive major faults 0 6,400 from 0 exact worse 1"]
+    assert cells(lines, "gcc") == ["gcc adaptive major faults 0 6,400 from 0 exact worse 2"]
     assert "worst gcc (major faults from 0)" in " ".join(lines)
     assert "over 0.5 %" in " ".join(lines)
     (row, *_) = losses.to_json(found)["rows"]
@@ -105,8 +119,8 @@ def test_from_nothing() -> None:
 
 
 def test_nothing_that_stays_nothing() -> None:
-    found = matrix(*boots("off", {"major_faults": 0}), *boots("adaptive", {"major_faults": 0}))
-    assert cells(terminal(found), "gcc") == ["gcc adaptive major faults 0 0 +0.0 % exact same 1"]
+    found = matrix(*(each for name in ("off", "adaptive") for each in boots(name, *[{"major_faults": 0}] * 2)))
+    assert cells(terminal(found), "gcc") == ["gcc adaptive major faults 0 0 +0.0 % exact same 2"]
 
 
 def test_large_losses_have_no_digits_behind_the_point() -> None:
@@ -136,27 +150,27 @@ def test_narrow_terminals_lose_columns_and_no_row_wraps(width: int, titles: str)
 
 
 def test_gaps_stand_together() -> None:
-    crashes = [failed("adaptive", repetition=2), failed("adaptive", "sqlite", repetition=2)]
-    lines = terminal(compared(*crashes, failed("published", outcome="not-applicable", repetition=2)))
+    crashes = [failed("adaptive", repetition=3), failed("adaptive", "sqlite", repetition=3)]
+    lines = terminal(compared(*crashes, failed("published", outcome="not-applicable", repetition=3)))
     assert "adaptive: guest-crash: gcc, sqlite. Oops: int3." in lines
     assert "published: not-applicable: gcc. 'published' is for arm64-64k only." in lines
-    everywhere = [failed(name, repetition=2) for name in ("off", "adaptive")]
+    everywhere = [failed(name, repetition=3) for name in ("off", "adaptive")]
     assert "off, adaptive: guest-crash: gcc. Oops: int3." in terminal(compared(*everywhere))
     assert any(line.endswith("2 lack measurements.") for line in lines)
 
 
 def test_markdown() -> None:
-    lines = to_markdown(of_matrix(compared(failed("published", repetition=2)), everything=False)).splitlines()
+    lines = to_markdown(of_matrix(compared(failed("published", repetition=3)), everything=False)).splitlines()
     assert lines[0] == "### Workloads against off, scale quick, x86_64 with 4 KiB pages"
     table = [line for line in lines if line.startswith("|")]
     assert table[0] == "| workload | variant | metric | off | value | loss | 95 % | verdict | but gains | n |"
     assert (
         table[2]
-        == "| gcc | adaptive | major faults | 10,000 | 13,300 | +33.0 % | exact | worse | read MiB -50.0 % | 1 |"
+        == "| gcc | adaptive | major faults | 10,000 | 13,300 | +33.0 % | exact | worse | read MiB -50.0 % | 2 |"
     )
     assert len({line.count("|") for line in table}) == 1
     assert "- published: guest-crash: gcc. Oops: int3." in lines
-    assert any(line.startswith("- adaptive: 1 of 2 workloads loses more than 2 %") for line in lines)
+    assert any(line.startswith("- adaptive: 1 of 2 workloads is shown to lose more than 2 %") for line in lines)
 
 
 def test_seconds_of_an_emulation_are_said_to_be_such() -> None:
@@ -164,7 +178,7 @@ def test_seconds_of_an_emulation_are_said_to_be_such() -> None:
 
 
 def test_rows_for_programs() -> None:
-    document = losses.to_json(compared(failed("adaptive", "sqlite", repetition=2)))
+    document = losses.to_json(compared(failed("adaptive", "sqlite", repetition=3)))
     rows = json.loads(json.dumps(document, allow_nan=False))["rows"]
     assert [(each["variant"], each["loss"]) for each in document["again"]] == [("off again", 0)] * 6
     assert rows[0] == {
@@ -180,6 +194,7 @@ def test_rows_for_programs() -> None:
         "baseline": 10_000,
         "value": 13_300,
         "loss": pytest.approx(0.33),
+        "mean": pytest.approx(0.33),
         "interval": [pytest.approx(0.33)] * 2,
         "negligible": pytest.approx(0.0064),
         "p": None,
@@ -187,7 +202,7 @@ def test_rows_for_programs() -> None:
         "smallest_visible": 0,
         "repeats": True,
         "change": "worse",
-        "n": 1,
+        "n": 2,
         "outcome": "ok",
         "sentence": "",
     }
@@ -196,7 +211,9 @@ def test_rows_for_programs() -> None:
         **rows[0],
         "workload": "sqlite",
         "cell": {"workload": "sqlite"},
-        **dict.fromkeys(("metric", "baseline", "value", "loss", "interval", "p", "p_corrected", "smallest_visible")),
+        **dict.fromkeys(
+            ("metric", "baseline", "value", "loss", "mean", "interval", "p", "p_corrected", "smallest_visible")
+        ),
         **dict.fromkeys(("negligible", "repeats", "change")),
         "n": 0,
         "outcome": "guest-crash",
@@ -254,20 +271,37 @@ def test_what_too_few_boots_tell_of_has_no_part_in_what_chance_does() -> None:
 
 def test_check_fails_for_what_is_suspected_and_says_what_would_tell() -> None:
     with pytest.raises(
-        ChecksFailed, match=r"none of 1 workload loses .*; 1 may, worst gcc .* --repetitions 6 can tell"
+        ChecksFailed, match=r"none of 1 workload is shown to lose .*; 1 may, worst gcc .* --repetitions 6 can tell"
     ):
         losses.check(varying([1000] * 3, [1001] * 3, [1100, 1101, 1102]), ["adaptive"])
     six = [1100, 1101, 1102, 1103, 1104, 1105]
-    with pytest.raises(ChecksFailed, match=r"^adaptive: 1 of 1 workload loses"):
+    with pytest.raises(ChecksFailed, match=r"^adaptive: 1 of 1 workload is shown to lose"):
         losses.check(varying([1000] * 6, [1001] * 6, six), ["adaptive"])
     losses.check(varying([1000] * 6, [1001] * 6, [*six[:5], 990]), ["adaptive"])
     losses.check(varying([1000] * 3, [1001] * 3, [900, 901, 902]), ["adaptive"])
 
 
+def test_check_proposes_no_more_boots_than_there_are() -> None:
+    """Twelve can show any of sixty figures, if all of them lose; here eleven do."""
+    off = [{"major_faults": 10_000.0}] * 12
+    samples = []
+    names = [str(number) for number in range(60)]
+    for name in names:
+        loses = [9_990.0, *(15_000.0 + number for number in range(11))]
+        adaptive = loses if name == "7" else [10_000.0 + 10 * (-1) ** number for number in range(12)]
+        samples += [*boots("off", *off, workload=name)]
+        samples += [*boots("adaptive", *({"major_faults": each} for each in adaptive), workload=name)]
+    cells = [Cell.of({"workload": name}) for name in names]
+    found = matrix(*samples, cells=cells, metrics=["major_faults"], repeats=False)
+    assert found.boots_needed == 12
+    with pytest.raises(ChecksFailed, match=r"1 may, worst 7 \(.*\); .* More --repetitions can tell what may lose\.$"):
+        losses.check(found, ["adaptive"])
+
+
 def test_check_is_about_the_variants_that_it_is_given() -> None:
     losses.check(compared(), ["published"])
     with pytest.raises(
-        ChecksFailed, match=r"^adaptive: 1 of 2 workloads loses more than 2 %, worst gcc \(.*\); 1 gains"
+        ChecksFailed, match=r"^adaptive: 1 of 2 workloads is shown to lose more than 2 %, worst gcc \(.*\); 1 gains"
     ):
         losses.check(compared(), ["published", "adaptive"])
 
@@ -275,11 +309,11 @@ def test_check_is_about_the_variants_that_it_is_given() -> None:
 @pytest.mark.parametrize("who", ["published", "off"])
 def test_check_fails_for_what_could_not_be_measured(who: str) -> None:
     with pytest.raises(ChecksFailed, match=r"^published: none of 2 .*; 1 lacks measurements\.$"):
-        losses.check(compared(failed(who, repetition=2)), ["published"])
+        losses.check(compared(failed(who, repetition=3)), ["published"])
 
 
 def test_check_passes_over_what_the_machine_cannot_have() -> None:
-    losses.check(compared(failed("published", outcome="not-applicable", repetition=2)), ["published"])
+    losses.check(compared(failed("published", outcome="not-applicable", repetition=3)), ["published"])
 
 
 def test_a_check_of_nothing_fails() -> None:
@@ -295,6 +329,7 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert len(table) == 6
     assert not empty
     assert "exact: it repeats exactly" in interval
-    assert "the smallest difference that these boots would have shown" in same
-    assert re.fullmatch(r"n = 1, qemu-tcg, x86_64-4k, scale quick, patched `\w+`: `\./lab programs 6`\.", about)
+    assert interval.endswith("over the 0 figures that do not (Benjamini-Hochberg).")
+    assert same == "Same to x: the interval ends no farther than x from the loss."
+    assert re.fullmatch(r"n = 2, qemu-tcg, x86_64-4k, scale quick, patched `\w+`: `\./lab programs 6`\.", about)
     assert again == "A/A: off measured twice: of 6 figures 6 repeat exactly."

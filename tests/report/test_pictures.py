@@ -68,17 +68,19 @@ def test_times_have_a_mark_for_each_cell_and_disk() -> None:
     samples = [
         sample(
             experiment="reports", backend="qemu-icount", cell={"case": case}, variant=variant, device=device,
-            metrics={"price_bytes": 1, "seconds": seconds}, parameters={"device": device},
+            metrics={"price_bytes": 1, "seconds": seconds}, parameters={"device": device}, repetition=boot,
         )
+        for boot in range(1, 7)
         for case, device, variant, seconds in (
             ("writes", "hdd", "off", 8), ("writes", "hdd", "adaptive", 4), ("snapshot", "hdd", "adaptive", 4),
             ("writes", "nvme", "off", 2), ("writes", "nvme", "adaptive", 3),
-            ("snapshot", "nvme", "off", 2), ("snapshot", "nvme", "adaptive", 1.9),
+            ("snapshot", "nvme", "off", 2), ("snapshot", "nvme", "adaptive", 1.9 if boot > 1 else 2.1),
         )
     ]  # fmt: skip
     (views,) = by_device(make_views(samples, {"reports": find_experiment("reports")}))
     found = times_picture(views, "times")
-    assert found.title == "2 of 3 times are shorter with the adaptive window"
+    # One of six boots says the opposite of snapshots.
+    assert found.title == "1 of 3 times are shown to be shorter with the adaptive window, 1 to be longer"
     axes = found.figure.axes[0]
     rows = {label: number for number, label in enumerate(labels(axes))}
     marks = {str(line.get_label()): data(line) for line in axes.lines[1:]}

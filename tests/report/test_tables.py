@@ -53,6 +53,13 @@ def test_narrow_terminals_lose_the_least_important_columns_and_no_row_wraps() ->
         assert "30.000" in next(line for line in lines if " off " in line)
 
 
+def test_where_boots_are_not_as_many_it_is_said_which_are_set_against_each_other() -> None:
+    words = "what is set against another is so in the repetitions that both have"
+    some = measured()
+    assert not any(words in remark for remark in view(*some).remarks())
+    assert any(words in remark for remark in view(*some[1:]).remarks())
+
+
 def test_remarks_name_backend_kernels_and_failures() -> None:
     text = "\n".join(terminal(120))
     assert "the seconds say nothing about a real machine" in text

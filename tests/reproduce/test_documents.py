@@ -3,10 +3,11 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from foliolab.errors import NoResult, UsageError
+from foliolab.errors import LabError, NoResult, UsageError
 from foliolab.reproduce.documents import Figure, fill, shown
 
 TEXT = """# Title
@@ -81,6 +82,34 @@ def test_what_no_command_made_is_counted() -> None:
     """2,000; of the block of which nothing was measured 8 and 9; the figure that was not, in a table and beside."""
     assert fill(TEXT, run, FIGURES).typed == 1 + 2 + 2
     assert fill("| a | b |\n| --- | --- |\n| x | [y](z1.md) `k2` |\n| <!-- 4 --> x | y |\n", run, {}).typed == 0
+
+
+REPORT = "report sparse-mmap --released --json"
+
+
+@pytest.mark.parametrize(
+    ("command", "figure", "words"),
+    [
+        (REPORT, {"where": {"stride": 1022}}, "can have read_bytes where {'stride': 1022}"),
+        (REPORT, {"where": {"stirde": 1021}}, "can have read_bytes where {'stirde': 1021}"),
+        (REPORT, {"where": {"variant": ["adaptve"]}}, "'adaptve' is neither a variant nor a kernel"),
+        (REPORT, {"where": {"variant": "off"}, "against": {"variant": "unpached"}}, "'unpached' is neither"),
+        (REPORT, {"value": "reed_bytes"}, "can have reed_bytes"),
+        ("simulate --json", {"where": {"variant": "pattern"}}, "can have read_bytes where {'variant': 'pattern'}"),
+    ],
+)
+def test_a_figure_that_no_row_can_have_is_told(command: str, figure: dict[str, Any], words: str) -> None:
+    wrong = Figure(**{"command": command, "value": "read_bytes", **figure})
+    rows = [{"variant": "off", "cell": {"pattern": "stride", "stride": 2053}, "metrics": {"read_bytes": {"median": 1}}}]
+    with pytest.raises(LabError, match=words):
+        fill("1<!--=it-->", lambda _: json.dumps({"rows": rows}), {"it": wrong})
+
+
+def test_a_figure_that_is_measured_later_waits() -> None:
+    row = {"variant": "off", "cell": {"pattern": "random"}, "metrics": {"read_bytes": {"median": 1}}, "kernel": "k"}
+    for where in ({"stride": 1021}, {"variant": "adaptive on debian:99.9+ours"}, {"pattern": "stride", "kernel": "k"}):
+        later = Figure(command=REPORT, value="seconds", where=where)
+        assert fill("1<!--=it-->", lambda _: json.dumps({"rows": [row]}), {"it": later}).waiting == ("it",)
 
 
 BLOCK, FIGURE = "begins or ends no block", "stands behind no figure"

@@ -19,7 +19,7 @@ def row(variant: str, pattern: str, reads: float, **others: Any) -> dict[str, An
 OUTPUT = json.dumps(
     {
         "rows": [
-            row("off", "zipf", 2000),
+            row("off", "zipf", 2000, n=3),
             row("adaptive", "zipf", 1500, n=3),
             row("off", "walk", 100),
             row("adaptive", "walk", 125),
@@ -100,6 +100,12 @@ def test_several_rows_make_no_figure() -> None:
     twice = json.dumps({"rows": [row("off", "zipf", 1), row("off", "zipf", 2), row("adaptive", "zipf", 3)]})
     with pytest.raises(BadExperiment, match="several rows"):
         spell(Figure(value="reads", where=ZIPF, against=OFF), twice, "1")
+
+
+def test_a_row_is_set_against_one_of_as_many_boots() -> None:
+    rows = json.dumps({"rows": [row("off", "zipf", 4, n=6), row("adaptive", "zipf", 2, n=3)]})
+    with pytest.raises(BadExperiment, match=r"has 6 instead of 3 boots where .*: measure as many"):
+        spell(Figure(value="reads", where=ZIPF, against=OFF), rows, "1")
 
 
 def test_a_row_is_set_against_that_of_the_same_disk() -> None:

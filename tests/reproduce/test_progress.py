@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How far a part is, and what of it is shipped."""
 
+import json
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -12,13 +13,14 @@ from msgspec import structs
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
-from foliolab.files import EXPERIMENTS, KERNEL, REPOSITORY, digest_files
+from foliolab.files import KERNEL, REPOSITORY, digest_files
 from foliolab.kernel import code, module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
 from foliolab.reproduce import released
-from foliolab.reproduce.plan import Part, PlannedPlaces, measured
+from foliolab.reproduce.plan import Part, PlannedPlaces, Settings, load_plan, measured, places_of
 from foliolab.reproduce.released import (
+    Output,
     code_behind,
     read_output,
     read_released,
@@ -31,7 +33,9 @@ from tests.samples import sample
 PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
 VARIANTS = ("unpatched", "adaptive")
 CELL = '{"pattern": "random"}'
-PLACES: PlannedPlaces = {(CELL, variant, repetition): {} for variant in VARIANTS for repetition in (1, 2)}
+PLAIN = Settings({}, {})
+"""Of the sample that all others are like, which has two processors."""
+PLACES: PlannedPlaces = {(CELL, variant, repetition): PLAIN for variant in VARIANTS for repetition in (1, 2)}
 MPROTECT = ("mprotect",)
 NOW = code_hash("6.12.1", without=MPROTECT)
 
@@ -72,7 +76,7 @@ def test_what_was_measured_with_other_code_counts_for_nothing_but_the_price() ->
 @pytest.mark.parametrize(("code", "older"), [(module.code_hash(), False), ("older", True), ("", True)])
 def test_the_module_goes_by_its_sources(code: str, older: bool) -> None:
     made = sample(1, variant="module", named="image:debian:6.12+module")
-    assert measured(PART, {(CELL, "module", 1): {}}, [replace(made, code=code)]).older is older
+    assert measured(PART, {(CELL, "module", 1): PLAIN}, [replace(made, code=code)]).older is older
 
 
 def test_what_was_measured_of_a_change_that_was_taken_back_does_not_hide_what_stands() -> None:
@@ -92,13 +96,14 @@ def test_what_is_of_another_place_counts_for_nothing(change: dict[str, Any]) -> 
 
 def test_a_timed_disk_and_another_are_shipped_beside_each_other() -> None:
     parts = [structs.replace(PART, name=device, device=device) for device in ("", "nvme", "hdd")]
+    places = [{place: Settings({}, {"device": part.device}) for place in PLACES} for part in parts]
     samples = [
         kept(variant, number, device=part.device, parameters={"device": part.device})
         for part in parts
         for variant in VARIANTS
         for number in (1, 2)
     ]
-    found = [measured(part, PLACES, samples) for part in parts]
+    found = [measured(part, mine, samples) for part, mine in zip(parts, places, strict=True)]
     assert all(each.complete for each in found)
     assert [{sample.device for sample in each.samples} for each in found] == [{""}, {"nvme"}, {"hdd"}]
     assert len(released_anew(found, found)) == len(samples)
@@ -110,13 +115,46 @@ def test_what_failed_is_measured_again() -> None:
 
 def test_what_was_measured_under_other_switches_is_measured_again() -> None:
     now, before = {"x/adaptive": 1}, {"x/adaptive": 2}
-    planned: PlannedPlaces = {(CELL, "adaptive", number): now for number in (1, 2)}
+    planned: PlannedPlaces = {(CELL, "adaptive", number): Settings(now, {}) for number in (1, 2)}
     samples = [kept("adaptive", number, switches=now) for number in (1, 2)]
     assert measured(PART, planned, samples).complete
     found = measured(PART, planned, [samples[0], kept("adaptive", 2, switches=before)])
     assert (found.done, found.older) == (1, True)
     # What was tried and taken back hides nothing.
     assert measured(PART, planned, [*samples, kept("adaptive", 1, switches=before)]).complete
+
+
+def test_what_was_measured_with_other_parameters_is_measured_again() -> None:
+    """But for processors: under emulation a guest has one."""
+    part = next(each for each in load_plan() if each.experiment == "exec-text")
+    ((cell, variant, _), planned), *_ = places_of(part).items()
+    place = {"experiment": "exec-text", "scale": part.scale, "cell": json.loads(cell), "variant": variant}
+    made = {**place, "switches": dict(planned.switches), "named": "unpatched", "kernel": "k0"}
+    memory = planned.parameters["memory_bytes"]
+    assert isinstance(memory, int)
+    for changes, done in (({}, 1), ({"cpus": 1}, 1), ({"memory_bytes": memory // 2}, 0)):
+        measured_so = sample(1, **made, parameters={**planned.parameters, "cpus": 2, **changes})
+        assert measured(part, {(cell, variant, 1): planned}, [measured_so]).done == done
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_repetitions_of_two_kernels_are_not_shipped_as_one(variant: str) -> None:
+    """Which a compiler makes of the same code."""
+    samples = [kept(each, number) for each in VARIANTS for number in (1, 2)]
+    other = next(each for each in samples if (each.variant, each.repetition) == (variant, 2))
+    mixed = [each for each in samples if each is not other]
+    mixed.append(replace(other, kernel=replace(other.kernel, hash="other"), key="other"))
+    found = measured(PART, PLACES, mixed)
+    assert (found.done, found.complete, found.older) == (3, False, True)
+    # What a host lacked, or lost, decides nothing.
+    lost, lacking = replace(mixed[-1], outcome="lost-host"), replace(mixed[-1], outcome="not-applicable", boot="")
+    assert measured(PART, PLACES, [*samples, lost, lacking]).complete
+
+
+def test_a_kernel_that_was_measured_by_a_probe_that_was_taken_back_decides_nothing() -> None:
+    samples = [kept(variant, number) for variant in VARIANTS for number in (1, 2)]
+    tried = replace(samples[0], workload="tried", kernel=replace(samples[0].kernel, hash="other"), key="tried")
+    assert measured(PART, PLACES, [*samples, tried]).complete
 
 
 def test_what_a_host_lacks_is_not_done_and_hides_nothing() -> None:
@@ -225,7 +263,7 @@ def test_a_part_is_shipped_as_a_whole() -> None:
 def test_parts_of_a_table_are_shipped_together() -> None:
     ours, theirs = structs.replace(PART, name="ours"), structs.replace(PART, name="theirs")
     of_theirs, of_ours = (
-        {place: switches for place, switches in PLACES.items() if place[1] == variant} for variant in VARIANTS
+        {place: settings for place, settings in PLACES.items() if place[1] == variant} for variant in VARIANTS
     )
 
     def shipped(samples: list[Sample], before: list[Sample]) -> set[str]:
@@ -283,7 +321,7 @@ def test_an_output_is_of_all_that_decides_it(
     command: str, decides: str, other: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = Part(name="a", shown=("README.md",), command=(command,))
-    write_output(part, "rows", tmp_path)
+    write_output(part, Output([command], code_behind(part), "rows"), tmp_path)
     kept = read_output(part, tmp_path)
     assert kept
     assert kept.is_of(part)
@@ -292,7 +330,34 @@ def test_an_output_is_of_all_that_decides_it(
     assert not kept.is_of(part)
 
 
-def test_an_output_of_the_model_is_of_the_devices_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(released, "digest_files", lambda files, _: " ".join(map(str, files)))
-    behind = code_behind(Part(name="a", shown=("README.md",), command=("simulate",)))
-    assert str(EXPERIMENTS / "devices.toml") in behind.split(" ")
+@pytest.mark.parametrize(
+    ("file", "before", "changed", "same"),
+    [
+        ("experiments/devices.toml", "a = 1\n", "a = 2\n", "# Why.\na = 1\n"),
+        ("model/suite.toml", "a = 1\n", "a = 2\n", "\na = 1\n"),
+        ("model/model.c", "int a;\n", "int b;\n", "int a; /* why */\n"),
+        ("foliolab/simulate/rows.py", "A = 1\n", "A = 2\n", '"""Why."""\n# And\nA = 1\n'),
+        ("foliolab/report/simulate.py", "A = 1\n", "B = 1\n", 'A = 1\n"""Of\nwhat."""\n'),
+        ("traces/a.trace", "one", "two", "one"),
+    ],
+)
+def test_an_output_of_the_model_is_of_all_that_makes_it_and_of_no_words(
+    file: str, before: str, changed: str, same: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("REPOSITORY", "MODEL", "EXPERIMENTS", "TRACES"):
+        monkeypatch.setattr(released, name, tmp_path / ("" if name == "REPOSITORY" else name.lower()))
+    monkeypatch.setattr(released, "sources", lambda: sorted((tmp_path / "model").glob("*.c")))
+    for place in ("experiments/devices.toml", file):
+        (tmp_path / place).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / place).write_text(before)
+
+    def behind(text: str) -> str:
+        (tmp_path / file).write_text(text)
+        return code_behind(Part(name="a", shown=("README.md",), command=("simulate",)))
+
+    first = behind(before)
+    assert behind(changed) != first
+    assert behind(same) == first
+    (tmp_path / "traces").mkdir(exist_ok=True)
+    (tmp_path / "traces/.a.trace.swp").write_text("stray")
+    assert behind(before) == first
