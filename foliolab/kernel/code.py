@@ -40,14 +40,14 @@ def code_hash(version: str, kernel: Path = KERNEL, without: Collection[str] = ()
             continue
         for file in feature.files:
             if is_built(file):
-                parts += [file, bare((kernel / "files" / file).read_text())]
+                parts += [file, _bare((kernel / "files" / file).read_text())]
         for file, diff in diffs(feature.patch).items():
             if is_built(file, kunit=True):
-                parts += [file, *map(bare, _PLACE.split(diff))]
+                parts += [file, *map(_bare, _PLACE.split(diff))]
     return digest(parts)
 
 
-def bare(code: str) -> str:
+def _bare(code: str) -> str:
     """C without comments and lines of nothing else, and with single spaces; a hunk is taken likewise."""
     lines = (_SPACE.sub(" ", line).rstrip() for line in _COMMENT.sub("", code).splitlines())
     return "\n".join(line for line in lines if line not in ("", "+", "-"))

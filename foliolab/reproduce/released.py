@@ -4,7 +4,6 @@
 The parts of a table change there together, once all of them were measured with the code as it stands.
 """
 
-import ast
 import json
 import lzma
 from collections.abc import Iterable, Sequence
@@ -16,14 +15,12 @@ from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import StoreError
 from foliolab.files import EXPERIMENTS, KERNEL, MODEL, RELEASE, REPOSITORY, TRACES, digest, digest_files, write_atomic
-from foliolab.kernel.code import bare, code_hash
+from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.model.compiled import sources
 from foliolab.reproduce.plan import Part, Progress
 
 RELEASED = RELEASE / "samples.jsonl.xz"
-_SIMULATES = ("simulate/*.py", "model/*.py", "trace/replay.py", "report/simulate.py")
-"""The modules that make the figures of the model."""
 
 
 def read_released(file: Path = RELEASED) -> list[Sample]:
@@ -77,25 +74,10 @@ class Output:
 
 def code_behind(part: Part) -> str:
     if part.command[0] == "simulate":
-        python = [path for name in _SIMULATES for path in (REPOSITORY / "foliolab").glob(name)]
-        texts = [*sources(), *MODEL.glob("*.toml"), EXPERIMENTS / "devices.toml", *python]
-        stripped = (piece for path in sorted(texts) for piece in (str(path.relative_to(REPOSITORY)), _bare(path)))
-        return digest([digest_files(TRACES.glob("*.trace"), REPOSITORY), *stripped])
+        files = [*sources(), *MODEL.glob("*.toml"), *TRACES.iterdir(), EXPERIMENTS / "devices.toml"]
+        return digest_files(files, REPOSITORY)
     chosen = [(KERNEL / "kselftests.toml").read_bytes()] if part.command[0] == "kselftest" else []
     return digest([code_hash(BASE_VERSION), *chosen])
-
-
-def _bare(file: Path) -> str:
-    """The lines of C, Python or TOML but for comments, docstrings and empty ones."""
-    text = file.read_text()
-    if file.suffix in (".c", ".h"):
-        return bare(text)
-    lines = text.splitlines()
-    for node in ast.walk(ast.parse(text)) if file.suffix == ".py" else ():
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            end = node.end_lineno or node.lineno
-            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
-    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
 def read_output(part: Part, directory: Path) -> Output | None:

@@ -328,36 +328,3 @@ def test_an_output_is_of_all_that_decides_it(
     (tmp_path / "kselftests.toml").write_text("other suites")
     monkeypatch.setattr(released, decides, other or tmp_path)
     assert not kept.is_of(part)
-
-
-@pytest.mark.parametrize(
-    ("file", "before", "changed", "same"),
-    [
-        ("experiments/devices.toml", "a = 1\n", "a = 2\n", "# Why.\na = 1\n"),
-        ("model/suite.toml", "a = 1\n", "a = 2\n", "\na = 1\n"),
-        ("model/model.c", "int a;\n", "int b;\n", "int a; /* why */\n"),
-        ("foliolab/simulate/rows.py", "A = 1\n", "A = 2\n", '"""Why."""\n# And\nA = 1\n'),
-        ("foliolab/report/simulate.py", "A = 1\n", "B = 1\n", 'A = 1\n"""Of\nwhat."""\n'),
-        ("traces/a.trace", "one", "two", "one"),
-    ],
-)
-def test_an_output_of_the_model_is_of_all_that_makes_it_and_of_no_words(
-    file: str, before: str, changed: str, same: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("REPOSITORY", "MODEL", "EXPERIMENTS", "TRACES"):
-        monkeypatch.setattr(released, name, tmp_path / ("" if name == "REPOSITORY" else name.lower()))
-    monkeypatch.setattr(released, "sources", lambda: sorted((tmp_path / "model").glob("*.c")))
-    for place in ("experiments/devices.toml", file):
-        (tmp_path / place).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / place).write_text(before)
-
-    def behind(text: str) -> str:
-        (tmp_path / file).write_text(text)
-        return code_behind(Part(name="a", shown=("README.md",), command=("simulate",)))
-
-    first = behind(before)
-    assert behind(changed) != first
-    assert behind(same) == first
-    (tmp_path / "traces").mkdir(exist_ok=True)
-    (tmp_path / "traces/.a.trace.swp").write_text("stray")
-    assert behind(before) == first
