@@ -31,6 +31,29 @@ mke2fs -q -F -t ext4 -b 4096 -O ^metadata_csum_seed,^orphan_file -d "$tree" \
 GRUB of Debian 12 does not know the two features that the file system does without.
 """
 
+GRUB_IN_TREE = """\
+cp --recursive /usr/lib/grub/i386-pc /boot/grub
+grub-editenv - create
+grub-mkimage --format=i386-pc --output=/boot/grub/core.img '--prefix=(hd0,msdos1)/boot/grub' biosdisk part_msdos ext2
+"""
+GRUB_ON_DISK = """\
+dd "if=$tree/boot/grub/i386-pc/boot.img" "of=$disk" bs=440 count=1 conv=notrunc status=none
+dd "if=$tree/boot/grub/core.img" "of=$disk" seek=1 conv=notrunc status=none
+"""
+"""What grub-install does, which wants a disk that the kernel knows. It takes the packages of GRUB_PACKAGES."""
+GRUB_PACKAGES = "grub-pc-bin,grub2-common"
+
+
+def grub_files(arguments: str) -> dict[str, str]:
+    """A menu with one kernel, until update-grub makes the real one in the guest; ``arguments`` are the kernel's."""
+    return {
+        "etc/default/grub": (
+            "GRUB_DEFAULT=0\nGRUB_TIMEOUT=0\nGRUB_TERMINAL=console\nGRUB_DISTRIBUTOR=Debian\n"
+            f'GRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="{arguments}"\n'
+        ),
+        "boot/grub/grub.cfg": f"linux /vmlinuz root=/dev/vda1 {arguments}\ninitrd /initrd.img\nboot\n",
+    }
+
 
 def make_debian(
     place: Path,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cells on a machine that is no guest. What boots there is made here; foliolab.metal takes it there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +9,14 @@ from pathlib import Path
 from foliolab.arch import Architecture
 from foliolab.campaign.job import Backend, Bootable, Session
 from foliolab.campaign.qemu_backend import QemuBackend, probe_parts
-from foliolab.campaign.step import mounts, watermarks
+from foliolab.campaign.step import jobs_of, mounts, watermarks
 from foliolab.errors import UsageError
-from foliolab.experiment.plan import Plan
+from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import Experiment
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.vm.accel import HOST, choose
+from foliolab.vm.counted import READ_COUNTS, counting
 from foliolab.vm.image import guest_programs
 
 
@@ -51,8 +52,8 @@ def require_bootable(plan: Plan) -> None:
     experiment, parameters = plan.experiment, plan.scale.parameters
     if parameters.content == "stores" or experiment.names_disks:
         raise UsageError(f"{experiment.name} works on disks of a guest, and not yet on those of a machine.")
-    if parameters.nodes or parameters.hardware_counters:
-        raise UsageError(f"{experiment.name} wants nodes or counters of hardware, which only guests have so far.")
+    if parameters.nodes:
+        raise UsageError(f"{experiment.name} wants nodes of memory, which only guests have so far.")
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,13 @@ class HostBootable(Bootable):
         """As much memory and as many processors as the experiment has."""
         parameters = self.plan.scale.parameters
         return f"mem={parameters.memory_bytes >> 20}M nr_cpus={parameters.cpus}"
+
+    def jobs(self, step: Step, disk: str) -> list[tuple[Sequence[str], float]]:
+        """What a step takes, each with its deadline in seconds; the last reads counts of hardware, if any."""
+        *settings, (command, limit) = jobs_of(self.plan, step, disk)
+        if not self.plan.scale.parameters.hardware_counters:
+            return [*settings, (command, limit)]
+        return [*settings, (counting(command), limit), (READ_COUNTS, limit)]
 
     def settings(self, disk: Callable[[int], str]) -> list[list[str]]:
         """What comes before the first step, where ``disk`` says what the kernel calls each disk."""

@@ -165,6 +165,8 @@ def _on_host(request: Request, plan: Plan, arch: Architecture) -> _Prepared:
         raise UsageError("Only for machines of x86_64 are there kernels yet, and from such machines.")
     if request.accelerator or plan.scale.parameters.device:
         raise UsageError("A machine takes neither --accelerator nor --device: its processors and disks are its own.")
+    if request.profile != default_profile(HOST):
+        raise UsageError(f"Kernels of the profile {request.profile} have no drivers for a machine's disks.")
     require_bootable(plan)
     require_counting(plan.experiment.metric, "auto")
     return plan, HostBackend(arch), _filesystems(plan)

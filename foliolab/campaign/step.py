@@ -101,6 +101,7 @@ def _printed(result: JobResult) -> dict[str, int | float]:
     try:
         line = json.loads(result.stdout)
         metrics = {name: line[name] for name in METRICS if type(line.get(name)) in (int, float)}  # true is an int, too
+        metrics = {name: value for name, value in metrics.items() if abs(value) < 1 << 64}  # nor NaN, nor infinite
     except (ValueError, AttributeError):
         metrics = {}
     if "seconds" not in metrics:

@@ -28,8 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    if not arguments.output.resolve().parent.is_dir():
-        raise UsageError(f"There is no directory for {arguments.output}.")
+    if arguments.output.is_dir() or not arguments.output.resolve().parent.is_dir():
+        raise UsageError(f"{arguments.output} can be no file.")
     plan, backend, kernel_for = prepared(request_of(arguments, HOST))
     with open_store(store_file()) as store:
         jobs = jobs_of(plan, store, backend, kernel_for)

@@ -68,8 +68,9 @@ def requested(arguments: argparse.Namespace) -> Request:
         raise UsageError(f"--host goes with no backend but {HOST}.")
     if arguments.backend == HOST and not on_host:
         raise UsageError(f"The backend {HOST} takes --host and the name of a machine.")
-    if not on_host and (arguments.spare is not None or arguments.no_watchdog or arguments.though_in_use):
-        raise UsageError("--spare, --no-watchdog and --though-in-use are about the machine of --host.")
+    of_machine = (arguments.no_watchdog, arguments.no_kexec, arguments.though_in_use)
+    if not on_host and (arguments.spare is not None or any(of_machine)):
+        raise UsageError("--spare, --no-watchdog, --no-kexec and --though-in-use are about the machine of --host.")
     backend = HOST if on_host else arguments.backend or "qemu"
     return request_of(
         arguments,

@@ -51,7 +51,10 @@ def _found(place: Path, stack: ExitStack, complain: Callable[[str], None]) -> li
     if is_packed(file):
         scratch = Path(stack.enter_context(TemporaryDirectory(prefix="foliolab-merge-")))
         return result_samples(file, scratch, complain)
-    return [(sample, consoles_of(file)) for sample in read_samples(file)]
+    samples = read_samples(file)
+    if not samples:
+        raise UsageError(f"There is no sample in {place}: was it copied whole?")
+    return [(sample, consoles_of(file)) for sample in samples]
 
 
 def _add(found: list[_Found]) -> int:

@@ -59,6 +59,8 @@ def add_host(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spare", metavar="DEVICE", help=text)
     text = "use a machine that has none, where somebody has to reset a kernel that hangs"
     parser.add_argument("--no-watchdog", action="store_true", help=text)
+    text = "have GRUB start each kernel for one boot, also where kexec is allowed"
+    parser.add_argument("--no-kexec", action="store_true", help=text)
     parser.add_argument("--though-in-use", action="store_true", help="use a machine on which somebody is logged in")
 
 
@@ -68,7 +70,12 @@ def _on_host(arguments: argparse.Namespace) -> Workers:
     if arguments.spare == "":
         raise UsageError("--spare takes a device, such as /dev/nvme1n1.")
     options = ["--spare", arguments.spare] if arguments.spare else []
-    options += ["--no-watchdog"] * arguments.no_watchdog + ["--though-in-use"] * arguments.though_in_use
+    asked = {
+        "--no-watchdog": arguments.no_watchdog,
+        "--no-kexec": arguments.no_kexec,
+        "--though-in-use": arguments.though_in_use,
+    }
+    options += [name for name, wanted in asked.items() if wanted]
     return OnMachine(remote_machine(arguments.host, options))
 
 

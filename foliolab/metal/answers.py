@@ -15,6 +15,7 @@ from foliolab.campaign.step import metrics_of
 from foliolab.errors import LabError
 from foliolab.files import write_atomic
 from foliolab.metal.bundle import unpack
+from foliolab.vm.counted import NOTHING_BESIDE, READ_COUNTS, CountedAround, hardware_counts
 from foliolab.vm.outcome import Ending, GuestFailure, JobResult, Outcome, OutcomeKind, classify, complaints, splats
 
 _Kind = TypeVar("_Kind")
@@ -115,7 +116,7 @@ class Answers:
         for number, line in enumerate(text.split("\n")[:-1], start=1):
             try:
                 answers._take(msgspec.json.decode(line, type=_Event), output)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 answers.damaged.setdefault(answers.begun, f"line {number}: {error}")
         return answers
 
@@ -143,6 +144,8 @@ class BootRead:
     def __init__(self, place: Path, facts: Mapping[str, str]) -> None:
         self._place = place
         self._facts = facts
+        self.name = "-".join(filter(None, (place.name, facts.get("begun"))))
+        """Of no other boot, also where a bundle is run twice, or on two machines."""
         described = self._decoded("works.json", self._text("works.json"), _Described)
         self._metric = described.metric
         self._works = described.works
@@ -188,13 +191,16 @@ class BootRead:
     def _measured(self, form: Sample, jobs: Mapping[int, list[str]], results: list[JobResult]) -> Sample:
         variant, switches = form.variant, form.switches
         try:
-            found = metrics_of(results, self._metric, form.kernel.name, variant, switches)
+            results, beside = _hardware(results)
+            found = metrics_of(results, self._metric, form.kernel.name, variant, switches, beside)
         except GuestFailure as error:
             return ended(form, error.outcome)
+        except (LookupError, TypeError, ValueError):
+            return ended(form, self._unreadable("has counts of hardware that are none"))
         if serious := complaints(splats(self._said_during(jobs)), real_time=True):
             sentence = f"The machine's kernel complained: {serious[0]}"
             return ended(form, Outcome(OutcomeKind.GUEST_CRASH, sentence))
-        return ended(replace(form, metrics=found), Outcome(OutcomeKind.OK, ""))
+        return ended(replace(form, metrics=found), Outcome(OutcomeKind.OK, beside.remark))
 
     def _said_during(self, jobs: Mapping[int, list[str]]) -> str:
         """The part of the kernel's log between the beginnings of these jobs and of the next one."""
@@ -238,9 +244,7 @@ class BootRead:
             self._fail("works.json", error)
         made_with = "; ".join(filter(None, (machine.strip(), f"disk {facts.get('disk', '')}", form.made_with)))
         page_size = self._answers.page_size or form.page_size
-        return with_key(
-            replace(form, host=facts["name"], made_with=made_with, page_size=page_size, boot=self._place.name)
-        )
+        return with_key(replace(form, host=facts["name"], made_with=made_with, page_size=page_size, boot=self.name))
 
     def _text(self, name: str) -> str:
         """What a file holds; nothing if there is none."""
@@ -265,6 +269,12 @@ class BootRead:
         raise LabError(f"{self._called(name)} cannot be used: {error}.")
 
 
+def _hardware(results: list[JobResult]) -> tuple[list[JobResult], CountedAround]:
+    """Results without the reading of what the hardware counted, and what that came to."""
+    *others, last = results
+    return (others, hardware_counts(last)) if last.argv == READ_COUNTS else (results, NOTHING_BESIDE)
+
+
 def result_samples(archive: Path, place: Path, complain: Callable[[str], None]) -> list[tuple[Sample, Path]]:
     """The samples in what ``runner result`` has packed, each with the directory of its console; ``place`` is empty.
 
@@ -285,6 +295,6 @@ def result_samples(archive: Path, place: Path, complain: Callable[[str], None]) 
         except LabError as error:
             complain(f"{archive}: {error}")
             continue
-        write_atomic(place / f"{directory.name}.log", boot.console)
+        write_atomic(place / f"{boot.name}.log", boot.console)
         found += [(sample, place) for sample in boot.samples()]
     return found

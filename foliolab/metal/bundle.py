@@ -3,7 +3,8 @@
 
 runner                   what executes it there, in POSIX sh
 files/HASH               kernels, programs, and images of disks, by what is in them
-run/plan                 lines of words: "machine x86_64", "program NAME HASH", "disk NUMBER HASH BYTES"
+run/plan                 lines of words: "machine x86_64", "program NAME HASH", "disk NUMBER HASH BYTES", and
+                         "disks anew" if each boot wants them as they were
 run/boots/NAME/kernel    its hash, and what is appended to its command line
 run/boots/NAME/jobs      what init is to do, one job a line; step 0 is for all others
 run/boots/NAME/works.json  what the lab makes samples of, from the answers
@@ -14,7 +15,6 @@ import json
 import os
 import secrets
 import shutil
-import subprocess
 import tarfile
 import tempfile
 import zlib
@@ -27,10 +27,10 @@ from typing import IO
 from foliolab import process
 from foliolab.campaign.host_backend import HostBootable
 from foliolab.campaign.job import Job
-from foliolab.campaign.step import jobs_of
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, digest, full_disk_named, made_once, sha256, write_atomic
 from foliolab.progress import working
+from foliolab.vm.counted import counted
 
 RUNNER = Path(__file__).with_name("runner.sh")
 RESULT_BYTES = 4 << 30
@@ -66,15 +66,25 @@ def pack(place: Path, archive: Path) -> None:
     partial = archive.with_name(f".{archive.name}.partial")
     try:
         with full_disk_named(archive.parent), tarfile.open(partial, "w:gz", compresslevel=1) as stream:
-            stream.add(place, "metal")
+            stream.add(place, "metal", filter=_of_root)
         partial.replace(archive)
     finally:
         partial.unlink(missing_ok=True)
 
 
+def _of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The same as root's, who executes it: tar, as root, would give it to whoever has our number there."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    member.mode &= 0o755
+    return member
+
+
 def _plan(files: Path, bootable: HostBootable) -> list[str]:
     """The lines that one boot adds to the plan: the same for each, as one plan has the same disks."""
     lines = [f"machine {bootable.kernel.arch.name}"]
+    if bootable.plan.scale.parameters.writable:
+        lines.append("disks anew")
     lines += [f"program {name} {_added(files, path)}" for name, path in sorted(bootable.programs.items())]
     for number, disk in enumerate(bootable.disks):
         image, size = _image(disk)
@@ -88,9 +98,9 @@ def _write_jobs(boot: Path, job: Job, bootable: HostBootable) -> None:
     works = []
     for step, work in enumerate(job.works, start=1):
         asked = {}
-        for (argv, deadline), number in zip(jobs_of(bootable.plan, work.step, _DISK.format(0)), numbers, strict=False):
+        for (argv, deadline), number in zip(bootable.jobs(work.step, _DISK.format(0)), numbers, strict=False):
             lines.append(_line(number, step, argv, deadline))
-            asked[number] = argv
+            asked[number] = list(counted(argv))
         works.append({"jobs": asked, "form": work.form.to_json()})
     write_atomic(boot / "jobs", "".join(lines))
     write_atomic(boot / "works.json", json.dumps({"metric": bootable.plan.experiment.metric, "works": works}))
@@ -120,9 +130,8 @@ def _image(disk: Path) -> tuple[Path, int]:
             raw = partial / "raw"
             process.run([process.tool("qemu-img"), "convert", "-O", "raw", str(disk), str(raw)], LabError)
             write_atomic(partial / "bytes", str(raw.stat().st_size))
-            with raw.open("rb") as source, (partial / "image.gz").open("wb") as packed:
-                subprocess.run(["gzip", "-1", "-n"], stdin=source, stdout=packed, check=True)
-            raw.unlink()
+            process.run(["gzip", "-1", "-n", str(raw)], LabError)
+            (partial / "raw.gz").rename(partial / "image.gz")
 
     status = disk.stat()
     key = digest([str(disk), str(status.st_size), str(status.st_mtime_ns)])
@@ -147,12 +156,23 @@ def unpack(archive: IO[bytes], place: Path, name: str) -> None:
             _copy_plain(archive, plain)
             plain.seek(0)
             with tarfile.open(fileobj=plain, mode="r:") as stream:
+                _require_end(plain)
                 for member in stream:
                     if complaint := _complaint(member):
                         raise tarfile.TarError(f"it contains {complaint}, {member.name!r}")
                     _write(stream, member, place)
-    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
+    except (tarfile.TarError, OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise LabError(f"{name} is no result of a bundle: {error}.") from None
+
+
+def _require_end(plain: IO[bytes]) -> None:
+    """TarError unless a tar file ends as all do: tarfile takes one that is cut between members for whole."""
+    place = plain.tell()
+    size = plain.seek(0, os.SEEK_END)
+    plain.seek(max(0, size - 1024))
+    if plain.read() != bytes(1024):
+        raise tarfile.TarError("it is cut off")
+    plain.seek(place)
 
 
 def _begins_packed(stream: IO[bytes]) -> bool:

@@ -47,6 +47,7 @@ exec 9<.
 if ! flock -n 9; then echo 'Another lab is copying to this machine.' >&2; exit 3; fi
 if [ -e run/journal ] && [ ! -e run/ended ]; then echo 'There is another run on this machine.' >&2; exit 3; fi
 rm -rf new
+trap 'rm -rf new' EXIT
 mkdir new
 tar -C new -xof -
 sync
@@ -55,7 +56,6 @@ mv new/runner runner
 rm -rf run.before
 if [ -e run ]; then mv run run.before; fi
 mv new/run run
-rm -r new
 sync
 """
 """Unpacks a bundle aside, and renames it when it is whole. Keeps the results of the last run until the next bundle."""
@@ -87,14 +87,14 @@ class RemoteMachine:
         done = subprocess.run(
             dying_with_parent(argv), stdin=send or subprocess.DEVNULL, capture_output=True, check=False
         )
-        words = done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
+        *_, words = done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
         if done.returncode == _REFUSED:
-            raise UsageError(words[-1])
+            raise UsageError(words)
         if done.returncode == _SSH_FAILED:
-            sentence = f"{self.called} cannot be used by ssh: {words[-1]}. It does not answer while it measures."
-            raise Unreachable(sentence)
+            sentence = f"{self.called} cannot be used by ssh: {words.rstrip('.')}."
+            raise Unreachable(f"{sentence} It does not answer while it measures.")
         if done.returncode:
-            raise HostLost(f"{self.called} fails: {words[-1]}.")
+            raise HostLost(f"{self.called} fails: {words.rstrip('.')}.")
         return done.stdout
 
     def runner(self, *words: str) -> bytes:
@@ -108,7 +108,10 @@ class RemoteMachine:
         if "--spare" in self.options:
             spare = self.options[self.options.index("--spare") + 1]
             command = f'echo "$(uname -n) with $(readlink -f {shlex.quote(spare)})"'
-        return self.run(command).decode().strip()
+        name = self.run(command).decode().strip()
+        if name.startswith("localhost"):
+            raise UsageError(f"{self.called} calls itself {name}: give it a name by which its samples are known.")
+        return name
 
     def has_run(self) -> bool:
         """Whether the machine has a run, ended or not. Resumes one that was killed."""
@@ -117,7 +120,8 @@ class RemoteMachine:
 
     def send(self, bundle: Path) -> None:
         """Bring a bundle there: what it lacks of the files, and all else."""
-        there = set(self.run(f"mkdir -p {HOME}/files; ls {HOME}/files").decode().split())
+        words = self.run(f"mkdir -p {HOME}/files; cd {HOME}/files; sha256sum * 2>/dev/null || true").decode().split()
+        there = {name for found, name in zip(words[::2], words[1::2], strict=True) if found == name}
         with tempfile.TemporaryFile() as packed:
             with tarfile.open(fileobj=packed, mode="w") as stream:
                 for file in sorted((bundle / "files").iterdir()):
@@ -192,7 +196,7 @@ class OnMachine:
                     except LabError as error:
                         watcher.say(f"{self._machine.name}: {error}")
                         continue
-                    write_atomic(consoles / f"{boot.name}.log", read.console)
+                    write_atomic(consoles / f"{read.name}.log", read.console)
                     for sample in read.samples():
                         if earlier and sample.outcome == LOST_HOST:
                             continue

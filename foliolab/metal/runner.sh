@@ -3,9 +3,10 @@
 # Runs a bundle's boots on this machine, one after the other, whether or not anybody looks. It lies in a directory of
 # the root file system, beside files/ (by hash) and run/ (the plan, and what comes of it). What it changes of the
 # machine is in run/journal before it is changed: the unit that starts it after each boot, directories to mount
-# on, and files for disks. All of that is gone when it ends; results stay.
+# on, files for disks, and an entry in GRUB's menu. All of that is gone when it ends; results stay.
 #
-#   sh runner check [OPTION...]   say why this machine cannot run it; --spare /dev/..., --no-watchdog, --though-in-use
+#   sh runner check [OPTION...]   say why this machine cannot run it; --spare /dev/..., --no-watchdog, --no-kexec,
+#                                 --though-in-use
 #   sh runner start [OPTION...]   the same, and begin; --lease SECONDS ends it when nobody has asked for so long
 #   sh runner resume              go on with a run that something has killed
 #   sh runner poll [BOOT...]      how far it is, and a tar file of boots that have ended but for these
@@ -25,7 +26,9 @@ unit_file=/etc/systemd/system/$unit
 watchdog_seconds=600 # in which this kernel has to go down, and the other one to come up
 patience_seconds=480 # in which this kernel has to go down; then there is time to stop the watchdog
 
-spare='' identity='' watchdog=yes in_use=no lease=0 pause=10
+entry=foliolab-metal # in GRUB's menu
+
+spare='' identity='' watchdog=yes kexec=yes in_use=no lease=0 pause=10
 
 refuse() {
 	echo "$*" >&2
@@ -65,6 +68,7 @@ take_options() {
 		--lease) require_seconds "$@" && lease=$2 && shift ;;
 		--pause) require_seconds "$@" && pause=$2 && shift ;;
 		--no-watchdog) watchdog=no ;;
+		--no-kexec) kexec=no ;;
 		--though-in-use) in_use=yes ;;
 		*) refuse "The runner knows no option '$1'." ;;
 		esac
@@ -118,11 +122,25 @@ check_disk_space() {
 check() {
 	[ "$(id -u)" -eq 0 ] || refuse "Only root can start another kernel."
 	[ "$(uname -m)" = "$(planned machine)" ] || refuse "This is a $(uname -m) machine; the kernels are for $(planned machine)."
-	for program in cmp kexec systemctl losetup lsblk blkid findmnt gzip tar; do
+	for program in cmp systemctl losetup lsblk blkid findmnt gzip tar; do
 		command -v "$program" >/dev/null || refuse "This machine lacks $program."
 	done
+	case $here in
+	*[!A-Za-z0-9_./-]*) refuse "$here cannot be a word of a kernel's command line." ;;
+	esac
+	case $(findmnt -nro FSTYPE /) in
+	ext4 | xfs) ;;
+	*) refuse "The root file system is neither ext4 nor XFS: no test kernel can mount it." ;;
+	esac
+	size=$(sed -n 's/.* nr_cpus=//p' "$run"/boots/*/kernel | sort -n | tail -n 1)
+	[ "$(nproc --all)" -ge "$size" ] || refuse "This machine has less than the $size processors that are wanted."
 	[ -d /run/systemd/system ] || refuse "This machine was not started by systemd."
-	[ "$(cat /proc/sys/kernel/kexec_load_disabled)" -eq 0 ] || refuse "This machine's kernel does not start others: kexec is disabled."
+	[ "$kexec" = no ] || no_kexec=$(why_no_kexec)
+	if [ "$kexec" = no ] || [ -n "$no_kexec" ]; then
+		kexec=no
+		no_grub=$(why_no_grub)
+		[ -z "$no_grub" ] || refuse "${no_kexec:-There is --no-kexec}, and GRUB cannot start another kernel once: $no_grub."
+	fi
 	! grep -q '\[\(integrity\|confidentiality\)\]' /sys/kernel/security/lockdown 2>/dev/null ||
 		refuse "This machine's kernel is locked down, and starts none that is not signed."
 	[ "$watchdog" = no ] || [ -c /dev/watchdog ] ||
@@ -138,6 +156,90 @@ check() {
 	check_disk_space
 	check_memory
 	[ -z "$spare" ] || check_spare
+}
+
+# Why kexec does not work here; nothing if it may.
+why_no_kexec() {
+	if ! command -v kexec >/dev/null; then
+		echo "This machine lacks kexec"
+	elif [ "$(cat /proc/sys/kernel/kexec_load_disabled)" -ne 0 ]; then
+		echo "This machine's kernel does not start others"
+	fi
+}
+
+# Where GRUB has its menu.
+grub_directory() {
+	for directory in /boot/grub /boot/grub2; do
+		[ ! -e "$directory/grub.cfg" ] || echo "$directory"
+	done | head -n 1
+}
+
+# A command of GRUB's, which some distributions call grub2-...
+grub() {
+	command=grub-$1
+	command -v "$command" >/dev/null || command=grub2-$1
+	shift
+	"$command" "$@"
+}
+
+# Why GRUB cannot start another kernel for one boot; nothing if it may. GRUB forgets the entry before it starts it, which
+# it can only where it can write to the file system.
+why_no_grub() {
+	directory=$(grub_directory)
+	if [ -z "$directory" ]; then
+		echo "it has no menu in /boot"
+		return
+	fi
+	for program in reboot editenv mkrelpath; do
+		if ! command -v "grub-$program" >/dev/null && ! command -v "grub2-$program" >/dev/null; then
+			echo "there is no grub-$program"
+			return
+		fi
+	done
+	if ! grep -q next_entry "$directory/grub.cfg" || ! grep -q custom.cfg "$directory/grub.cfg"; then
+		echo "its menu takes no other entry"
+	elif [ -e "$directory/custom.cfg" ]; then
+		echo "there is $directory/custom.cfg"
+	elif [ "$(lsblk -dnro TYPE "$(findmnt -nro SOURCE -T "$directory")")" != part ]; then
+		echo "$directory is on no plain partition"
+	else
+		case $(findmnt -nro FSTYPE -T "$directory") in
+		ext[234] | xfs | vfat) ;;
+		*) echo "it cannot write to the file system of $directory" ;;
+		esac
+	fi
+}
+
+# Have GRUB start a kernel at the next boot, and only then: the kernel, its initramfs, its command line.
+start_once_by_grub() {
+	directory=$(grub_directory)
+	case $3 in
+	*[\'\"\\]*)
+		echo "it would change the quotes and backslashes of the command line" >&2
+		return 1
+		;;
+	esac
+	for file in "$directory/custom.cfg" "$directory/$entry.kernel"; do
+		grep -q " file $file\$" "$run/journal" || note "file $file"
+	done
+	cp "$1" "$directory/$entry.kernel" || return 1
+	image=$(grub mkrelpath "$directory/$entry.kernel") || return 1
+	ramdisk=${2:+$(grub mkrelpath "$2")} || return 1
+	{
+		echo "if [ \"\${default}\" = $entry ]; then set fallback=0; fi"
+		echo "menuentry 'Measurement' --id $entry {"
+		echo "	search --no-floppy --fs-uuid --set=root $(findmnt -nro UUID -T "$directory")"
+		echo "	linux '$image' $(echo "$3" | sed "s/[^ ][^ ]*/'&'/g")"
+		[ -z "$ramdisk" ] || echo "	initrd '$ramdisk'"
+		echo "}"
+	} >"$directory/custom.cfg" || return 1
+	sync "$directory/custom.cfg" "$directory/$entry.kernel" "$directory"
+	grub reboot "$entry" && sync
+}
+
+# Have GRUB start this machine's own kernel, if it was to start ours, and take away the empty word that GRUB leaves.
+forget_entry() {
+	! grub editenv - list | grep -q "^next_entry=\($entry\)\{0,1\}\$" || grub editenv - unset next_entry
 }
 
 # The address below which there are so many MiB of memory, from /proc/iomem as standard input; nothing if there is less.
@@ -202,7 +304,7 @@ name_spare() {
 
 facts() {
 	echo "name $(uname -n)${spare:+ with $spare}"
-	echo "kernel $(uname -r)"
+	echo "begun $(boot_id | cut -c 1-6)"
 	echo "cpus $(nproc --all)"
 	echo "memory_kib $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
 	echo "processor $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
@@ -214,7 +316,7 @@ start() {
 	take_options "$@"
 	check
 	facts >"$run/facts"
-	echo "spare='$spare' identity='$identity' watchdog=$watchdog lease=$lease pause=$pause" >"$run/options"
+	echo "spare='$spare' identity='$identity' watchdog=$watchdog kexec=$kexec lease=$lease pause=$pause" >"$run/options"
 	mkdir -p "$run/programs"
 	planned program | while read -r name file; do
 		ln -f "$here/files/$file" "$run/programs/$name"
@@ -259,8 +361,8 @@ resume() {
 # Have directories to mount on, and what is to be on disks really written: a hole would be read without a disk.
 make_disks() {
 	[ ! -e "$run/made" ] || return 0
-	if [ -n "$spare" ] && ! grep -q ' disk /dev/' "$run/journal"; then
-		# It was checked at the start, and much can happen until it is written for the first time.
+	if [ -n "$spare" ]; then
+		# It was checked at the start, and much can happen until it is written.
 		used=$(use_of "$spare")
 		if [ -n "$used" ]; then
 			put_back "$used"
@@ -292,15 +394,22 @@ put_back() {
 	fi
 	note "ending: $1"
 	# A machine that still goes down starts its own kernel, because no other is loaded any more.
-	kexec -u 2>/dev/null || true
+	if [ "$kexec" = yes ]; then
+		kexec -u 2>/dev/null || true
+	else
+		forget_entry || note "left: GRUB's next entry"
+	fi
 	forget_start
 	disarm_watchdog
 	rm -f "$run/made" "$run"/disk[0-9]
 	if grep -q ' disk /dev/' "$run/journal"; then
-		{ spare=$(find_disk "$identity") && wipefs -qa "$spare" &&
+		{ spare=$(find_disk "$identity") && [ -z "$(use_of "$spare")" ] && wipefs -qa "$spare" &&
 			dd if=/dev/zero "of=$spare" bs=1M count=1 conv=fsync,nocreat status=none; } ||
 			note "left: what was written to the spare device ($identity)"
 	fi
+	sed -n 's/^[^ ]* file //p' "$run/journal" | while read -r file; do
+		rm -f "$file" || note "left: $file"
+	done
 	sed -n 's/^[^ ]* directory //p' "$run/journal" | while read -r directory; do
 		[ ! -d "$directory" ] || rmdir "$directory" || note "left: $directory"
 	done
@@ -311,7 +420,11 @@ put_back() {
 
 # Have the watchdog survive this kernel: it is closed without the word that stops it.
 arm_watchdog() {
-	[ "$watchdog" = yes ] && [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" = 0 ] || return 0
+	[ "$watchdog" = yes ] || return 0
+	if [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" != 0 ]; then
+		note "no watchdog from kernel to kernel: this one was booted without watchdog.stop_on_reboot=0"
+		return
+	fi
 	if ! wdctl -s "$watchdog_seconds" >/dev/null 2>&1; then
 		note "no watchdog from kernel to kernel: it cannot be set to $watchdog_seconds seconds"
 		return
@@ -335,7 +448,7 @@ arguments() {
 		root=$(findmnt -nro SOURCE /)
 		echo "root=PARTUUID=$(lsblk -dnro PARTUUID "$root") rootfstype=$(findmnt -nro FSTYPE /)"
 	fi
-	echo "rw rootwait init=$here/run/programs/init foliolab_job=$2 printk.time=1 panic=10 oops=panic"
+	echo "rw rootwait=60 init=$here/run/programs/init foliolab_job=$2 printk.time=1 panic=10 oops=panic"
 	echo "hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic $3"
 }
 
@@ -378,7 +491,12 @@ begin_boot() {
 	write_requests "$boot"
 	initramfs=$(initramfs)
 	command_line=$(arguments "$initramfs" "$boot" "$words" | tr '\n' ' ')
-	if ! kexec -l "$here/files/$kernel" ${initramfs:+"--initrd=$initramfs"} "--command-line=$command_line" 2>"$boot/kexec"; then
+	if [ "$(sha256sum <"$here/files/$kernel")" != "$kernel  -" ]; then
+		put_back "the kernel's file is damaged: $here/files/$kernel"
+		exit 1
+	fi
+	if [ "$kexec" = yes ] &&
+		! kexec -l "$here/files/$kernel" ${initramfs:+"--initrd=$initramfs"} "--command-line=$command_line" 2>"$boot/kexec"; then
 		put_back "the kernel cannot be loaded: $(tail -n 1 "$boot/kexec")"
 		exit 1
 	fi
@@ -387,14 +505,18 @@ begin_boot() {
 	arm_watchdog
 	# From here on, a power cut counts as a reset of the test kernel, also in the seconds before that begins.
 	boot_id >"$boot/started"
-	sync "$boot/started" "$boot"
+	[ -z "$(planned disks)" ] || rm -f "$run/made" # what is written to them goes
+	sync "$boot/started" "$boot" "$run"
 	trap - EXIT
-	if systemctl kexec; then
-		sleep "$patience_seconds"
-		reason="the machine does not go down"
+	reason="the machine does not go down"
+	if [ "$kexec" = yes ]; then
+		systemctl kexec || reason="kexec does not work"
+	elif start_once_by_grub "$here/files/$kernel" "$initramfs" "$command_line" 2>"$boot/grub"; then
+		systemctl reboot || reason="the machine cannot be restarted"
 	else
-		reason="kexec does not work"
+		reason="GRUB cannot start the kernel once: $(tail -n 1 "$boot/grub")"
 	fi
+	[ "$reason" != "the machine does not go down" ] || sleep "$patience_seconds"
 	put_back "$reason"
 	exit 1
 }
@@ -435,6 +557,14 @@ end_boot() {
 	ending=reset
 	grep -q '"event": "deadline"' "$boot/answers" 2>/dev/null && ending=deadline
 	grep -q '"event": "end"' "$boot/answers" 2>/dev/null && ending=end
+	if [ ! -s "$boot/answers" ] && [ ! -s "$boot/pstore" ] &&
+		{ [ ! -s "$boot/again" ] || cmp -s "$boot/again" "$boot/started"; }; then
+		# Perhaps its kernel was never started, which is no fault of it.
+		cp "$boot/started" "$boot/again"
+		sync "$boot/again" "$boot"
+		note "once more $(basename "$boot"): nothing was heard of its kernel"
+		return
+	fi
 	step=$(step_begun "$boot")
 	if [ "$ending" != end ] && [ "${step:-0}" -gt 0 ] && [ ! -e "${boot}r" ]; then
 		rm -rf "$run/next"
@@ -444,7 +574,7 @@ end_boot() {
 			its=${line#*'"step": '}
 			its=${its%%,*}
 			if [ "$its" -eq 0 ] || [ "$its" -gt "$step" ]; then
-				echo "$line"
+				printf '%s\n' "$line"
 			fi
 		done <"$boot/jobs" >"$run/next/jobs"
 		if grep -q "\"step\": [1-9]" "$run/next/jobs"; then
@@ -495,6 +625,7 @@ go() {
 		# Nobody could poll during the boot, which does not count.
 		asked=$(($(stat -c %Y "$run/asked") + $(date +%s) - $(stat -c %Y "$boot/started")))
 		touch -d "@$asked" "$run/asked"
+		[ -e "$boot/outcome.whole" ] || rm "$boot/started"
 	fi
 	if [ -n "$identity" ] && ! spare=$(find_disk "$identity"); then
 		put_back "the spare device ($identity) is gone"
@@ -536,7 +667,11 @@ poll() {
 }
 
 stop() {
-	[ -e "$run/journal" ] || exit 0
+	if [ ! -e "$run/journal" ]; then # somebody has removed it
+		systemctl stop "$unit" 2>/dev/null || true
+		remove_unit
+		exit 0
+	fi
 	# shellcheck source=/dev/null
 	. "$run/options"
 	mark "$run/stop"

@@ -16,6 +16,8 @@ NOT_COUNTED = "not-counted"
 """How remarks begin that say what could not be counted."""
 
 _COUNTS = "/tmp/hardware-counts"
+READ_COUNTS = (":read", _COUNTS)
+"""The job that reads what a counted program came to."""
 _NODES = "/sys/devices/system/node"
 
 
@@ -41,17 +43,30 @@ def run_counted(
 ) -> tuple[JobResult, CountedAround]:
     """Run a program to its end, with counts of allocations by node and of hardware where these are wanted."""
     before = _allocations(guest) if nodes else None
-    wrapper = ["count", "--to", _COUNTS, "--"] if hardware else []
-    result = replace(guest.run([*wrapper, *argv], deadline_seconds), argv=tuple(argv))
-    counts = _hardware_counts(guest) if hardware and result.outcome.kind is OutcomeKind.OK else CountedAround()
+    result = replace(guest.run(counting(argv) if hardware else argv, deadline_seconds), argv=tuple(argv))
+    counts = CountedAround()
+    if hardware and result.outcome.kind is OutcomeKind.OK:
+        counts = hardware_counts(guest.run(READ_COUNTS))
     if before:
         local, remote = (after - earlier for after, earlier in zip(_allocations(guest), before, strict=True))
         counts.metrics["remote_share"] = remote / (local + remote) if local + remote else 0.0
     return result, counts
 
 
-def _hardware_counts(guest: Guest) -> CountedAround:
-    line = json.loads(guest.run([":read", _COUNTS]).checked().stdout)
+def counting(argv: Sequence[str]) -> list[str]:
+    """The command line that runs a program and has the processor count meanwhile."""
+    return ["count", "--to", _COUNTS, "--", *argv]
+
+
+def counted(argv: Sequence[str]) -> Sequence[str]:
+    """The program that a command line of ``counting`` runs; any other as it is."""
+    prefix = counting([])
+    return argv[len(prefix) :] if list(argv[: len(prefix)]) == prefix else argv
+
+
+def hardware_counts(result: JobResult) -> CountedAround:
+    """What READ_COUNTS came to."""
+    line = json.loads(result.checked().stdout)
     lacking = tuple(name for name in HARDWARE if line[name] is None)
     return CountedAround({name: line[name] for name in HARDWARE if name not in lacking}, lacking, line["reason"])
 

@@ -53,6 +53,7 @@ MODEL = ["--backend", "model"]
         (["--host", "bench1", "--spare", ""], UsageError, "--spare takes a device"),
         (["--spare", "/dev/vdb"], UsageError, "are about the machine of --host"),
         (["--no-watchdog"], UsageError, "are about the machine of --host"),
+        (["--no-kexec"], UsageError, "are about the machine of --host"),
         (["--though-in-use"], UsageError, "are about the machine of --host"),
         ([*MODEL, "--accelerator", "tcg"], UsageError, "The model boots no kernel"),
         ([*MODEL, "--profile", "debug"], UsageError, "The model boots no kernel"),

@@ -16,11 +16,9 @@ from foliolab.process import run, tool
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs
-from tests.debian_disk import make_debian
+from tests.debian_disk import GRUB_IN_TREE, GRUB_ON_DISK, GRUB_PACKAGES, grub_files, make_debian
 
-_PACKAGES = (
-    "linux-image-amd64,linux-headers-amd64,initramfs-tools,zstd,systemd-sysv,udev,dbus,grub-pc-bin,grub2-common,dkms"
-)
+_PACKAGES = f"linux-image-amd64,linux-headers-amd64,initramfs-tools,zstd,systemd-sysv,udev,dbus,{GRUB_PACKAGES},dkms"
 
 _DISK_BYTES = 8 << 30
 _MEMORY_MIB = 512
@@ -31,11 +29,7 @@ _ARGUMENTS = f"console={NATIVE.console} panic=-1 oops=panic printk.time=1 {NATIV
 _FILES = {
     "etc/fstab": "/dev/vda1 / ext4 defaults 0 1\n",
     "etc/hostname": "debian\n",
-    "etc/default/grub": (
-        'GRUB_DEFAULT=0\nGRUB_TIMEOUT=0\nGRUB_TERMINAL=console\nGRUB_DISTRIBUTOR=Debian\nGRUB_CMDLINE_LINUX_DEFAULT=""\n'
-        f'GRUB_CMDLINE_LINUX="{_ARGUMENTS}"\n'
-    ),
-    "boot/grub/grub.cfg": f"linux /vmlinuz root=/dev/vda1 {_ARGUMENTS}\ninitrd /initrd.img\nboot\n",
+    **grub_files(_ARGUMENTS),
     # The agent is the first process of a namespace, and its end that of the guest.
     "etc/systemd/system/foliolab-guest.service": """\
 [Unit]
@@ -49,17 +43,7 @@ WantedBy=graphical.target
 """,
 }
 
-_BOOT_LOADER = """\
-dd "if=$tree/boot/grub/i386-pc/boot.img" "of=$disk" bs=440 count=1 conv=notrunc status=none
-dd "if=$tree/boot/grub/core.img" "of=$disk" seek=1 conv=notrunc status=none
-"""
-"""What grub-install does, which wants a disk that the kernel knows."""
-_IN_TREE = """\
-cp --recursive /usr/lib/grub/i386-pc /boot/grub
-grub-editenv - create
-grub-mkimage --format=i386-pc --output=/boot/grub/core.img '--prefix=(hd0,msdos1)/boot/grub' biosdisk part_msdos ext2
-systemctl --quiet enable foliolab-guest
-"""
+_IN_TREE = f"{GRUB_IN_TREE}systemctl --quiet enable foliolab-guest\n"
 
 
 def administer(guest: Guest, command: str, seconds: float = _JOB_SECONDS) -> str:
@@ -97,13 +81,10 @@ class DebianMachine:
 
     @classmethod
     def made(cls, place: Path, suite: str, packages: Iterable[Path]) -> "DebianMachine":
-        """Install Debian and a boot loader, with the files of other ``packages`` in /packages.
-
-        Its menu has one kernel, until update-grub makes the real one in the guest.
-        """
+        """Install Debian and a boot loader, with the files of other ``packages`` in /packages."""
         programs = guest_programs(NATIVE)
         copies = {"usr/sbin/foliolab-guest": programs["init"], "usr/bin/sparse-mmap": programs["sparse-mmap"]}
         copies |= {f"packages/{file.name}": file for file in packages}
-        steps = {"in_tree": _IN_TREE, "then": _BOOT_LOADER}
+        steps = {"in_tree": _IN_TREE, "then": GRUB_ON_DISK}
         disk = make_debian(place, suite, _PACKAGES, _DISK_BYTES, texts=_FILES, copies=copies, **steps)
         return cls(Disk(disk, "raw", keep_writes=True), suite)

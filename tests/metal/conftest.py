@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.metal.answered import bundled
 from tests.metal.lab import Lab
 from tests.metal.pretended import Pretended, pretended
 
@@ -22,3 +23,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 def pretence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pretended]:
     with pretended(tmp_path / "machine", monkeypatch) as machine:
         yield machine
+
+
+@pytest.fixture
+def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the only boot of a bundle, with three steps."""
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    return bundled(tmp_path)

@@ -37,6 +37,8 @@ class Anything(HostBackend):
 @dataclass(frozen=True)
 class Lab:
     place: Path
+    parameters: str = ""
+    """More lines for those of the experiment."""
 
     @property
     def store(self) -> Path:
@@ -48,7 +50,9 @@ class Lab:
 
     @property
     def plan(self) -> Plan:
-        experiment = find_experiment(str(small_experiment(self.place)))
+        file = small_experiment(self.place)
+        file.write_text(file.read_text().replace("[parameters]\n", f"[parameters]\n{self.parameters}"))
+        experiment = find_experiment(str(file))
         variants = choose(["off"], load_variants())
         return make_plan(experiment, experiment.scale("quick"), variants=variants, repetitions=BOOTS)
 

@@ -14,21 +14,20 @@ from pathlib import Path
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, digest, made_once
 from foliolab.process import dying_with_parent, run, tool
-from tests.debian_disk import MAKE, make_debian
+from tests.debian_disk import GRUB_IN_TREE, GRUB_ON_DISK, GRUB_PACKAGES, MAKE, grub_files, make_debian
 
 _PACKAGES = (
-    "linux-image-amd64,initramfs-tools,systemd-sysv,udev,openssh-server,kexec-tools,e2fsprogs,xfsprogs,util-linux,kmod"
+    "linux-image-amd64,initramfs-tools,systemd-sysv,udev,openssh-server,kexec-tools,e2fsprogs,xfsprogs,util-linux,kmod,"
+    f"procps,{GRUB_PACKAGES}"
 )
 _DISK_BYTES = 12 << 30
 _SPARE_BYTES = 4 << 30
 _MEMORY_MIB = 2048
 _BOOT_SECONDS = 900
-_ARGUMENTS = (
-    "root=/dev/vda1 ro console=ttyS0 quiet no_timer_check watchdog.stop_on_reboot=0"
-    " systemd.default_timeout_start_sec=900"
-)
+_ARGUMENTS = "ro console=ttyS0 quiet no_timer_check watchdog.stop_on_reboot=0 systemd.default_timeout_start_sec=900"
 
 _FILES = {
+    **grub_files(_ARGUMENTS),
     "etc/fstab": "/dev/vda1 / ext4 defaults 0 1\n",
     "etc/hostname": "stand-in\n",
     "etc/hosts": "127.0.0.1 localhost stand-in\n",
@@ -36,15 +35,13 @@ _FILES = {
     "etc/modules-load.d/watchdog.conf": "i6300esb\n",
 }
 
-_IN_TREE = """\
+_IN_TREE = f"""\
+{GRUB_IN_TREE}\
 chmod 700 /root/.ssh
 systemctl --quiet enable systemd-networkd ssh
 systemctl --quiet mask kexec-load kexec systemd-networkd-wait-online getty@tty1 apt-daily.timer
 """
-_TAKE_KERNEL = """\
-cp "$tree"/boot/vmlinuz-* "${disk%/*}/vmlinuz"
-cp "$tree"/boot/initrd.img-* "${disk%/*}/initrd"
-"""
+_TAKE_KERNEL = 'cp "$tree"/boot/vmlinuz-* "${disk%/*}/vmlinuz"\n'
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class StandIn:
     """One that is not running."""
 
     place: Path
-    """Of its disk, its firmware's memory and its console; the kernel that it always starts with is in ``made``."""
+    """Of its disk, its firmware's memory and its console; the kernel that it starts with is also in ``made``."""
     made: Path
     port: int
 
@@ -76,10 +73,8 @@ class StandIn:
         memory = self.place / "erst"
         argv = [tool("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none"]
         argv += ["-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single", "-m", f"{_MEMORY_MIB}M", "-smp", "2"]
-        argv += ["-kernel", str(self.made / "vmlinuz"), "-initrd", str(self.made / "initrd")]
-        argv += ["-append", _ARGUMENTS]
         argv += ["-drive", f"file={self.place / 'disk.qcow2'},if=none,id=disk,cache=unsafe"]
-        argv += ["-device", "virtio-blk-pci,drive=disk"]
+        argv += ["-device", "virtio-blk-pci,drive=disk,bootindex=0"]
         argv += ["-drive", f"file={self.place / 'spare'},format=raw,if=none,id=spare,cache=unsafe"]
         argv += ["-device", "virtio-blk-pci,drive=spare,serial=spare"]
         argv += ["-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"]
@@ -142,8 +137,8 @@ def _made() -> Path:
     def make(partial: Path) -> None:
         run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(partial / "key")], LabError)
         copies = {"root/.ssh/authorized_keys": partial / "key.pub"}
-        steps = {"in_tree": _IN_TREE, "then": _TAKE_KERNEL}
+        steps = {"in_tree": _IN_TREE, "then": f"{GRUB_ON_DISK}{_TAKE_KERNEL}"}
         make_debian(partial, "bookworm", _PACKAGES, _DISK_BYTES, texts=_FILES, copies=copies, **steps)
 
-    key = digest([MAKE, _IN_TREE, _TAKE_KERNEL, _PACKAGES, *_FILES.values()])
+    key = digest([MAKE, _IN_TREE, GRUB_ON_DISK, _TAKE_KERNEL, _PACKAGES, *_FILES.values()])
     return made_once(cache_directory() / "stand-ins", f"debian-{key}", make)

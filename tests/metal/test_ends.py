@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a run ends where something fails, and where two things happen at once: the machine is as before."""
 
+import shutil
+
 import pytest
 
 from foliolab.metal.machine import HOME
@@ -73,8 +75,17 @@ def test_a_watchdog_that_was_not_armed_is_not_touched(begun: Pretended) -> None:
     # To open one arms it, and some cannot be stopped any more.
     begun.write("sys/module/watchdog/parameters/stop_on_reboot", "1\n")
     begun.runner("resume")
-    ended(begun)
+    said = ended(begun)
+    why = "this one was booted without watchdog.stop_on_reboot=0"
+    assert said.count(f" no watchdog from kernel to kernel: {why}\n") == BOOTS
     assert (begun.root / "dev/watchdog").read_text() == ""
+
+
+def test_nothing_is_said_of_a_watchdog_that_nobody_wants(begun: Pretended) -> None:
+    begun.write("sys/module/watchdog/parameters/stop_on_reboot", "1\n")
+    options(begun, watchdog="no")
+    begun.runner("resume")
+    assert "watchdog from kernel to kernel" not in ended(begun)
 
 
 def test_what_begins_after_the_end_removes_its_unit(begun: Pretended) -> None:
@@ -84,6 +95,33 @@ def test_what_begins_after_the_end_removes_its_unit(begun: Pretended) -> None:
     assert begun.called("systemctl", "enable").returncode == 0
     begun.runner("go")
     ended(begun)
+
+
+def test_stop_removes_the_unit_of_a_run_that_somebody_has_removed(begun: Pretended) -> None:
+    begun.stub("sleep", "exec /usr/bin/sleep 60\n")
+    begun.runner("resume")
+    assert wait_until(lambda: begun.has("state/enabled") and begun.has("programs"), PATIENCE_SECONDS)
+    shutil.rmtree(begun.run)
+    begun.runner("stop")
+    assert [path.name for path in begun.left()] == ["data", "programs"]
+
+
+def test_stop_does_nothing_where_there_was_no_run(begun: Pretended) -> None:
+    (begun.run / "journal").unlink()
+    begun.runner("stop")
+    assert begun.left() == []
+    assert not (begun.run / "stop").exists()
+
+
+def test_a_boot_that_will_not_be_tried_again_has_not_begun(begun: Pretended) -> None:
+    boot, *_ = sorted((begun.run / "boots").iterdir())
+    (boot / "started").write_text("in an earlier boot of this machine\n")
+    (begun.run / "stop").touch()
+    begun.runner("go")
+    said = ended(begun)
+    assert f" once more {boot.name}: nothing was heard of its kernel\n" in said
+    assert "end: told to stop" in said
+    assert not [*begun.run.glob("boots/*/started"), *begun.run.glob("boots/*/outcome")]
 
 
 def test_a_run_that_is_being_stopped_is_not_resumed(begun: Pretended) -> None:

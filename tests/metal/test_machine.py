@@ -37,7 +37,7 @@ CRASH = [":write", "/proc/sysrq-trigger", "c"]
 _SPIN = "chrt -f 99 sh -c 'while :; do :; done' &"
 HANG = ["sh", "-c", f"echo -1 >/proc/sys/kernel/sched_rt_runtime_us; {_SPIN} {_SPIN} wait"]
 """Nothing else gets a processor then, not even the first process."""
-MADE = "/data /programs /etc/systemd/system/foliolab-metal.service"
+MADE = "/data /programs /etc/systemd/system/foliolab-metal.service /boot/grub/custom.cfg /boot/grub/*.kernel"
 
 
 class AnyProgram(HostBackend):
@@ -98,6 +98,20 @@ def test_a_panic_is_a_result_and_the_machine_goes_on(
     assert {(sample.backend, sample.host) for sample in samples} == {("host", "stand-in")}
     assert len({sample.boot for sample in samples}) == 2
     assert all(sample.metrics["read_bytes"] >= sample.metrics["floor_bytes"] > 0 for sample in others)
+
+
+def test_grub_starts_kernels_for_one_boot_each(machine: StandIn, tmp_path: Path, patched_kernel: BuiltKernel) -> None:
+    plan = plan_with(tmp_path, {"random": CRASH})
+    with machine.switched_on():
+        machine.run("update-grub && sysctl -q kernel.kexec_load_disabled=1")
+        samples = measured(tmp_path, plan, patched_kernel, ("--spare", "/dev/vdb", "--pause", "0"), machine)
+        words = machine.run(f"uname -r; ls -d {MADE} 2>/dev/null || true; grub-editenv - list").split()
+        assert words == [machine.release]
+        assert "kexec=no" in machine.run("cat /var/lib/foliolab/metal/run/options").split()
+    lost, *others = samples
+    assert lost.outcome == "hang"
+    assert [sample.outcome for sample in others] == ["ok", "ok"]
+    assert len({sample.boot for sample in samples}) == 2
 
 
 def test_a_kernel_for_machines_keeps_its_last_words_and_has_a_watchdog(machine: StandIn, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.campaign.host_backend import HostBackend, HostBootable
-from foliolab.campaign.store import read_samples
+from foliolab.campaign.store import consoles_of, read_samples
 from foliolab.cli.main import main
 from foliolab.errors import HostLost, LabError, UsageError
 from foliolab.experiment.plan import Plan
@@ -58,11 +58,36 @@ def test_files_that_were_copied_in_part_are_copied_again(lab: Lab, pretence: Pre
     pretence.stub("tar", f'head -c {whole} | /usr/bin/tar "$@"; exit 2\n')
     with pytest.raises(LabError):
         there.send(bundle)
+    assert not (pretence.home / "new").exists()
     pretence.stub("tar", 'exec /usr/bin/tar "$@"\n')
     there.send(bundle)
     for file in (pretence.home / "files").iterdir():
         assert hashlib.sha256(file.read_bytes()).hexdigest() == file.name
     assert {file.name for file in pretence.home.iterdir()} == {"files", "run", "runner"}
+
+
+def test_files_that_were_damaged_there_are_sent_again(lab: Lab, pretence: Pretended) -> None:
+    lab.bundle(lab.place / "bundle")
+    there = RemoteMachine("bench1", ("bench1",))
+    there.send(lab.place / "bundle")
+    first, second, *others = sorted((pretence.home / "files").iterdir())
+    first.write_bytes(first.read_bytes()[:-1] + b"?")
+    second.write_bytes(b"")
+    whole = {file: file.stat().st_ino for file in others}
+    there.send(lab.place / "bundle")
+    for file in (pretence.home / "files").iterdir():
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == file.name
+    # The others stayed there.
+    assert {file: file.stat().st_ino for file in others} == whole
+
+
+@pytest.mark.parametrize("name", ["localhost", "localhost.localdomain"])
+def test_a_machine_without_a_name_is_refused(lab: Lab, pretence: Pretended, name: str) -> None:
+    pretence.stub("uname", f'[ "$1" != -n ] || exec echo {name}\nexec /usr/bin/uname "$@"\n')
+    sentence = rf"^bench1 calls itself {name}: give it a name by which its samples are known\.$"
+    with pytest.raises(UsageError, match=sentence):
+        lab.measure()
+    assert not pretence.home.exists()
 
 
 def test_what_a_run_before_has_measured_of_another_plan_is_kept(lab: Lab, pretence: Pretended) -> None:
@@ -75,7 +100,10 @@ def test_what_a_run_before_has_measured_of_another_plan_is_kept(lab: Lab, preten
     assert len(read_samples(lab.store)) == len(lab.plan.steps)
     assert [sample.outcome for sample in lab.measure(second)] == ["ok"] * len(second.steps)
     assert sorted((pretence.run / "boots").iterdir()) == ran
-    assert len(read_samples(lab.store)) == len(lab.plan.steps)
+    samples = read_samples(lab.store)
+    assert len(samples) == len(lab.plan.steps)
+    consoles = {file.name for file in consoles_of(lab.store).iterdir()}
+    assert consoles == {f"{sample.boot}.log" for sample in samples}
 
 
 @pytest.mark.parametrize("name", ["", "-p"])

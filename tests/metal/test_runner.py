@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The runner as a plain process: what it makes of a boot that has ended, and what it starts next."""
 
+import hashlib
 import json
 import os
 import re
@@ -17,6 +18,9 @@ from foliolab.process import run, tool
 
 _STUBS = ("kexec", "systemctl", "sleep", "sync", "wdctl")
 _JOBS = [(0, ":mount"), (1, "one"), (2, "two"), (2, "three"), (3, "four")]
+_KERNEL = b"a kernel"
+_WORDS = ['"step": 9,', "a\\nb", "c\\\\", "d e"]
+"""What is in the command line of each job."""
 
 
 @pytest.fixture
@@ -25,12 +29,12 @@ def home(tmp_path: Path) -> Path:
     for name in ("0001", "0002"):
         boot = tmp_path / "run/boots" / name
         boot.mkdir(parents=True)
-        lines = [
-            json.dumps({"id": n, "step": step, "argv": [word, '"step": 9,']}) for n, (step, word) in enumerate(_JOBS)
-        ]
+        lines = [json.dumps({"id": n, "step": step, "argv": [word, *_WORDS]}) for n, (step, word) in enumerate(_JOBS)]
         (boot / "jobs").write_text("".join(f"{line}\n" for line in lines))
-        (boot / "kernel").write_text("abc mem=256M nr_cpus=2\n")
+        (boot / "kernel").write_text(f"{hashlib.sha256(_KERNEL).hexdigest()} mem=256M nr_cpus=2\n")
         (boot / "works.json").write_text("{}")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / hashlib.sha256(_KERNEL).hexdigest()).write_bytes(_KERNEL)
     (tmp_path / "run/boots/0001/started").write_text("in an earlier boot of this machine\n")
     for name in ("made", "asked", "journal"):
         (tmp_path / "run" / name).touch()
@@ -54,8 +58,10 @@ def runner(home: Path, *words: str) -> bytes:
     return done.stdout
 
 
-def steps(boot: Path) -> list[int]:
-    return [json.loads(line)["step"] for line in (boot / "jobs").read_text().splitlines()]
+def jobs(boot: Path) -> list[tuple[int, list[str]]]:
+    """The step and the command line of each."""
+    lines = [json.loads(line) for line in (boot / "jobs").read_text().splitlines()]
+    return [(line["step"], line["argv"]) for line in lines]
 
 
 def boots_begun(home: Path) -> list[str]:
@@ -87,7 +93,7 @@ def test_what_a_reset_has_left_undone_becomes_the_next_boot(home: Path) -> None:
     (boots / "0001/answers").write_text(event(event="start", id=0, step=0) + event(event="start", id=1, step=1))
     runner(home, "go")
     assert (boots / "0001/outcome").read_text() == "reset\n"
-    assert steps(boots / "0001r") == [0, 2, 2, 3]
+    assert jobs(boots / "0001r") == [(step, [word, *_WORDS]) for step, word in _JOBS if step != 1]
     assert boots_begun(home) == ["0001r"]
     load, *_ = [line for line in (home / "done").read_text().splitlines() if line.startswith("kexec -l")]
     assert f"init={home}/run/programs/init foliolab_job={boots}/0001r" in load
@@ -99,7 +105,6 @@ def test_what_a_reset_has_left_undone_becomes_the_next_boot(home: Path) -> None:
 @pytest.mark.parametrize(
     ("answers", "outcome"),
     [
-        ("", "reset"),
         (event(event="start", id=0, step=0), "reset"),
         (event(event="start", id=4, step=3) + event(event="deadline", id=4), "deadline"),
         (event(event="start", id=4, step=3) + event(event="end"), "end"),
@@ -114,7 +119,38 @@ def test_a_boot_of_which_nothing_is_left_is_followed_by_the_next(home: Path, ans
     assert boots_begun(home) == ["0002"]
 
 
+@pytest.mark.parametrize("answers", ["", None])
+@pytest.mark.parametrize("before", [None, "", "in an earlier boot of this machine\n"])
+def test_a_boot_without_a_word_is_tried_once_more(home: Path, answers: str | None, before: str | None) -> None:
+    """Also if the runner was killed when it had said so, and perhaps not on the disk."""
+    boot = home / "run/boots/0001"
+    for name, text in (("answers", answers), ("again", before)):
+        if text is not None:
+            (boot / name).write_text(text)
+    runner(home, "go")
+    assert boots_begun(home) == ["0001"]
+    assert not (boot / "outcome").exists()
+    assert (boot / "again").read_text() == "in an earlier boot of this machine\n"
+
+
+def test_two_boots_without_a_word_are_a_result(home: Path) -> None:
+    boot = home / "run/boots/0001"
+    (boot / "again").write_text("in a still earlier boot\n")
+    runner(home, "go")
+    assert (boot / "outcome").read_text() == "reset\n"
+    assert boots_begun(home) == ["0002"]
+
+
+def test_last_words_are_a_result_of_the_first_boot(home: Path) -> None:
+    boot = home / "run/boots/0001"
+    (boot / "pstore").write_text("<0>[    3.2] Kernel panic - not syncing: x\n")
+    runner(home, "go")
+    assert (boot / "outcome").read_text() == "reset\n"
+    assert boots_begun(home) == ["0002"]
+
+
 def test_boots_that_have_ended_are_sent_once(home: Path) -> None:
+    (home / "run/boots/0001/answers").write_text(event(event="end"))
     runner(home, "go")
     for known, found in (((), {"boots/0001"}), (("0001",), set())):
         with tarfile.open(fileobj=BytesIO(runner(home, "poll", *known))) as stream:

@@ -159,13 +159,19 @@ def test_room_for_the_data_is_not_wanted_beside_a_spare_device(ready: Pretended)
     ready.runner("check", "--no-watchdog", "--spare", "/dev/vdb")
 
 
+@pytest.mark.parametrize("journal", ["", "earlier disk /dev/vdb of 4096 bytes\n"], ids=["new", "resumed"])
 @pytest.mark.parametrize(("name", "content"), [("mounted", "/mnt\n"), ("partition", "")])
-def test_a_spare_device_that_is_in_use_by_now_is_not_written(spare: Pretended, name: str, content: str) -> None:
+def test_a_spare_device_that_is_in_use_by_now_is_not_written(
+    spare: Pretended, name: str, content: str, journal: str
+) -> None:
+    (spare.run / "journal").write_text(journal)
     disks(spare, vdb="S1")
     spare.write(f"state/{name}", content)
     spare.runner("resume")
     assert wait_until(lambda: spare.ended, PATIENCE_SECONDS)
-    assert "end: /dev/vdb " in (spare.run / "journal").read_text()
+    said = (spare.run / "journal").read_text()
+    assert "end: /dev/vdb " in said
+    assert (f"left: what was written to the spare device ({IDENTITY})" in said) is bool(journal)
     assert (spare.root / "dev/vdb").read_text() == "on vdb"
     assert spare.left() == []
 
