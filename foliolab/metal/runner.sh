@@ -463,7 +463,7 @@ initramfs() {
 	if ! root_is_plain; then
 		for file in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img"; do
 			[ ! -e "$file" ] || echo "$file"
-		done
+		done | head -n 1
 	fi
 }
 
