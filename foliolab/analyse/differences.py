@@ -93,9 +93,7 @@ class Difference:
     @property
     def smallest_visible(self) -> float | None:
         """How far from the loss the interval ends, which is by itself; None if there is no interval."""
-        if self.interval is None or self.repeats:
-            return 0.0 if self.repeats else None
-        return max(self.loss - self.interval[0], self.interval[1] - self.loss)
+        return self.interval and max(self.loss - self.interval[0], self.interval[1] - self.loss)
 
     def counts(self, loss: float, threshold: float) -> bool:
         """Whether so much would be of account here, be it a loss or a gain."""

@@ -168,14 +168,18 @@ class Spread:
         return {"median": self.median, "least": self.least, "most": self.most}
 
 
+def pairs(one: Spread, other: Spread) -> list[tuple[float, float]]:
+    """Of both, for each repetition that both have, which is a seed."""
+    return [(one.each[number], other.each[number]) for number in one.each.keys() & other.each.keys()]
+
+
 def paired_medians(one: Spread | None, other: Spread | None) -> tuple[float, float] | None:
-    """Of both, over the repetitions that both have, which are seeds; None if there are none."""
-    if not one or not other:
+    """Of both, over their ``pairs``; None if there are none."""
+    found = pairs(one, other) if one and other else []
+    if not found:
         return None
-    both = one.each.keys() & other.each.keys()
-    if not both:
-        return None
-    return median(one.each[number] for number in both), median(other.each[number] for number in both)
+    ones, others = zip(*found, strict=True)
+    return median(ones), median(others)
 
 
 def quotient(upper: Spread | None, lower: Spread | None) -> float | None:

@@ -100,8 +100,10 @@ def _printed(result: JobResult) -> dict[str, int | float]:
     """The metrics in the probe's JSON line; what the guest could not count is left out."""
     try:
         line = json.loads(result.stdout)
-        metrics = {name: line[name] for name in METRICS if type(line.get(name)) in (int, float)}  # true is an int, too
-        metrics = {name: value for name, value in metrics.items() if abs(value) < 1 << 64}  # nor NaN, nor infinite
+        # True is an int, too, and NaN and infinities are floats.
+        metrics = {
+            name: value for name in METRICS if type(value := line.get(name)) in (int, float) and abs(value) < 1 << 64
+        }
     except (ValueError, AttributeError):
         metrics = {}
     if "seconds" not in metrics:

@@ -174,12 +174,15 @@ grub_directory() {
 	done | head -n 1
 }
 
-# A command of GRUB's, which some distributions call grub2-...
+# The program of a command of GRUB's, which some distributions call grub2-...; nothing if there is none.
+grub_program() {
+	command -v "grub-$1" || command -v "grub2-$1" || true
+}
+
 grub() {
-	command=grub-$1
-	command -v "$command" >/dev/null || command=grub2-$1
+	program=$(grub_program "$1")
 	shift
-	"$command" "$@"
+	"$program" "$@"
 }
 
 # Why GRUB cannot start another kernel for one boot; nothing if it may. GRUB forgets the entry before it starts it, which
@@ -190,9 +193,9 @@ why_no_grub() {
 		echo "it has no menu in /boot"
 		return
 	fi
-	for program in reboot editenv mkrelpath; do
-		if ! command -v "grub-$program" >/dev/null && ! command -v "grub2-$program" >/dev/null; then
-			echo "there is no grub-$program"
+	for command in reboot editenv mkrelpath; do
+		if [ -z "$(grub_program "$command")" ]; then
+			echo "there is no grub-$command"
 			return
 		fi
 	done
@@ -508,7 +511,7 @@ begin_boot() {
 	[ -z "$(planned disks)" ] || rm -f "$run/made" # what is written to them goes
 	sync "$boot/started" "$boot" "$run"
 	trap - EXIT
-	reason="the machine does not go down"
+	reason=''
 	if [ "$kexec" = yes ]; then
 		systemctl kexec || reason="kexec does not work"
 	elif start_once_by_grub "$here/files/$kernel" "$initramfs" "$command_line" 2>"$boot/grub"; then
@@ -516,8 +519,8 @@ begin_boot() {
 	else
 		reason="GRUB cannot start the kernel once: $(tail -n 1 "$boot/grub")"
 	fi
-	[ "$reason" != "the machine does not go down" ] || sleep "$patience_seconds"
-	put_back "$reason"
+	[ -n "$reason" ] || sleep "$patience_seconds"
+	put_back "${reason:-the machine does not go down}"
 	exit 1
 }
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import geometric_mean
 
 from foliolab.analyse.paired import shift
-from foliolab.analyse.rows import Spread, place_of, quotient
+from foliolab.analyse.rows import Spread, pairs, place_of, quotient
 from foliolab.device import device_of
 from foliolab.errors import NoResult
 from foliolab.experiment.cell import Cell, common
@@ -45,12 +45,7 @@ def pair_of(views: Sequence[View]) -> tuple[str, str]:
 
 
 def medians(views: Sequence[View], metric: str) -> TimedFigures:
-    return {
-        (row.cell, view.group.device, row.variant): row.metrics[metric].median
-        for view in views
-        for row in view.rows
-        if metric in row.metrics
-    }
+    return {place: spread.median for place, spread in _spreads(views, metric).items()}
 
 
 def over(views: Sequence[View], metric: str, before: str) -> TimedFigures:
@@ -63,25 +58,24 @@ def intervals(views: Sequence[View], metric: str, before: str) -> dict[_Place, t
     """Of 95 % for what pairs of boots differ by from the variant ``before``; without those of too few boots."""
     found = {}
     for place, (mine, base) in _beside(views, metric, before).items():
-        both = mine.each.keys() & base.each.keys()
-        if both and (interval := shift([mine.each[number] - base.each[number] for number in both]).interval):
+        differences = [one - other for one, other in pairs(mine, base)]
+        if differences and (interval := shift(differences).interval):
             found[place] = interval
     return found
 
 
 def _beside(views: Sequence[View], metric: str, before: str) -> dict[_Place, tuple[Spread, Spread]]:
     """Each with that of the variant ``before``."""
-    bases = {
-        (row.cell, view.group.device): row.metrics[metric]
-        for view in views
-        for row in view.rows
-        if row.variant == before and metric in row.metrics
-    }
+    found = _spreads(views, metric)
+    return {place: (spread, found[base]) for place, spread in found.items() if (base := (*place[:2], before)) in found}
+
+
+def _spreads(views: Sequence[View], metric: str) -> dict[_Place, Spread]:
     return {
-        (row.cell, view.group.device, row.variant): (row.metrics[metric], bases[row.cell, view.group.device])
+        (row.cell, view.group.device, row.variant): row.metrics[metric]
         for view in views
         for row in view.rows
-        if metric in row.metrics and (row.cell, view.group.device) in bases
+        if metric in row.metrics
     }
 
 

@@ -94,8 +94,18 @@ class Pretended:
     def journal_of_run(self, *options: str) -> str:
         """Start the bundle that is there, and wait until the run ends. Returns its journal."""
         self.runner("start", "--no-watchdog", "--pause", "0", *options)
+        return self.journal_at_end()
+
+    def journal_at_end(self) -> str:
+        """Wait until the run ends. Returns its journal."""
         assert wait_until(lambda: self.ended, PATIENCE_SECONDS), (self.run / "journal").read_text()
         return (self.run / "journal").read_text()
+
+    def put_back(self) -> str:
+        """Wait until the run ends, and nothing of it is left. Returns its journal."""
+        journal = self.journal_at_end()
+        assert self.left() == []
+        return journal
 
     @property
     def ended(self) -> bool:

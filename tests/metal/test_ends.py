@@ -31,20 +31,13 @@ def options(machine: Pretended, identity: str = "", watchdog: str = "yes") -> No
     (machine.run / "options").write_text(f"{words} watchdog={watchdog} lease=0 pause=0\n")
 
 
-def ended(machine: Pretended) -> str:
-    """Wait until the run ends. Returns its journal."""
-    assert wait_until(lambda: machine.ended, PATIENCE_SECONDS), (machine.run / "journal").read_text()
-    assert machine.left() == []
-    return (machine.run / "journal").read_text()
-
-
 @pytest.mark.parametrize(
     ("status", "reason"), [(1, "kexec does not work"), (0, "the machine does not go down")], ids=["fails", "hangs"]
 )
 def test_a_machine_that_stays_up_starts_its_own_kernel_next(begun: Pretended, status: int, reason: str) -> None:
     begun.stay_up(status)
     begun.runner("resume")
-    assert f"end: {reason}" in ended(begun)
+    assert f"end: {reason}" in begun.put_back()
     assert (begun.root / "dev/watchdog").read_text() == "V"
     # What was asked of systemd may still be done.
     assert begun.called("reboot").returncode == 0
@@ -58,7 +51,7 @@ def test_stop_takes_back_the_kernel_and_the_watchdog(begun: Pretended) -> None:
     begun.runner("resume")
     assert wait_until(lambda: (begun.root / "dev/watchdog").read_text() == "\n", PATIENCE_SECONDS)
     begun.runner("stop")
-    assert "end: told to stop" in ended(begun)
+    assert "end: told to stop" in begun.put_back()
     assert (begun.root / "dev/watchdog").read_text() == "V"
     assert not [*begun.run.glob("boots/*/started")]
 
@@ -66,7 +59,7 @@ def test_stop_takes_back_the_kernel_and_the_watchdog(begun: Pretended) -> None:
 def test_a_watchdog_that_takes_less_time_is_left_alone(begun: Pretended) -> None:
     begun.stub("wdctl", "exit 1\n")
     begun.runner("resume")
-    said = ended(begun)
+    said = begun.put_back()
     assert said.count("no watchdog from kernel to kernel: it cannot be set to 600 seconds") == BOOTS
     assert (begun.root / "dev/watchdog").read_text() == ""
 
@@ -75,7 +68,7 @@ def test_a_watchdog_that_was_not_armed_is_not_touched(begun: Pretended) -> None:
     # To open one arms it, and some cannot be stopped any more.
     begun.write("sys/module/watchdog/parameters/stop_on_reboot", "1\n")
     begun.runner("resume")
-    said = ended(begun)
+    said = begun.put_back()
     why = "this one was booted without watchdog.stop_on_reboot=0"
     assert said.count(f" no watchdog from kernel to kernel: {why}\n") == BOOTS
     assert (begun.root / "dev/watchdog").read_text() == ""
@@ -85,16 +78,16 @@ def test_nothing_is_said_of_a_watchdog_that_nobody_wants(begun: Pretended) -> No
     begun.write("sys/module/watchdog/parameters/stop_on_reboot", "1\n")
     options(begun, watchdog="no")
     begun.runner("resume")
-    assert "watchdog from kernel to kernel" not in ended(begun)
+    assert "watchdog from kernel to kernel" not in begun.put_back()
 
 
 def test_what_begins_after_the_end_removes_its_unit(begun: Pretended) -> None:
     begun.runner("resume")
-    ended(begun)
+    begun.put_back()
     begun.write(UNIT, f"ExecStart=/bin/sh {HOME}/runner go\n")
     assert begun.called("systemctl", "enable").returncode == 0
     begun.runner("go")
-    ended(begun)
+    begun.put_back()
 
 
 def test_stop_removes_the_unit_of_a_run_that_somebody_has_removed(begun: Pretended) -> None:
@@ -118,7 +111,7 @@ def test_a_boot_that_will_not_be_tried_again_has_not_begun(begun: Pretended) -> 
     (boot / "started").write_text("in an earlier boot of this machine\n")
     (begun.run / "stop").touch()
     begun.runner("go")
-    said = ended(begun)
+    said = begun.put_back()
     assert f" once more {boot.name}: nothing was heard of its kernel\n" in said
     assert "end: told to stop" in said
     assert not [*begun.run.glob("boots/*/started"), *begun.run.glob("boots/*/outcome")]
@@ -130,7 +123,7 @@ def test_a_run_that_is_being_stopped_is_not_resumed(begun: Pretended) -> None:
     (begun.run / "journal").write_text("earlier disk /dev/vdb of 4096 bytes\n")
     begun.stub("sleep", f'[ "$1" -eq 0 ] || [ -e /state/asked ] || {{ : >/state/asked; sh {HOME}/runner resume; }}\n')
     begun.runner("stop")
-    assert "end: told to stop" in ended(begun)
+    assert "end: told to stop" in begun.put_back()
     assert begun.has("state/asked")
 
 
@@ -140,4 +133,4 @@ def test_a_power_cut_near_the_end_leaves_nothing_behind(begun: Pretended) -> Non
     begun.runner("resume")
     assert wait_until(lambda: begun.has("state/cut"), PATIENCE_SECONDS)
     begun.cut_power()
-    assert "end: all is done" in ended(begun)
+    assert "end: all is done" in begun.put_back()

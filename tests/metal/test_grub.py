@@ -28,13 +28,6 @@ def boots(machine: Pretended) -> int:
     return len((machine.root / "state/boots").read_text().splitlines()) if machine.has("state/boots") else 0
 
 
-def ended(machine: Pretended) -> str:
-    """Wait until the run ends. Returns its journal."""
-    assert wait_until(lambda: machine.ended, PATIENCE_SECONDS), (machine.run / "journal").read_text()
-    assert machine.left() == []
-    return (machine.run / "journal").read_text()
-
-
 def test_grub_starts_kernels_where_kexec_cannot(lab: Lab, pretence: Pretended) -> None:
     pretence.start_by_grub()
     assert [sample.outcome for sample in lab.measure()] == ["ok"] * len(lab.plan.steps)
@@ -139,7 +132,7 @@ def test_stop_takes_the_entry_out_of_the_menu(ready: Pretended) -> None:
     ready.runner("start", "--no-watchdog", "--pause", "0")
     assert wait_until(lambda: ready.has("state/next"), PATIENCE_SECONDS)
     ready.runner("stop")
-    assert "end: told to stop" in ended(ready)
+    assert "end: told to stop" in ready.put_back()
 
 
 def test_the_choice_of_somebody_else_stays(ready: Pretended) -> None:
@@ -149,7 +142,7 @@ def test_the_choice_of_somebody_else_stays(ready: Pretended) -> None:
     assert wait_until(lambda: ready.ended, PATIENCE_SECONDS)
     assert (ready.root / "state/next").read_text() == "other\n"
     (ready.root / "state/next").unlink()
-    ended(ready)
+    ready.put_back()
 
 
 def test_what_grub_cannot_forget_is_said(ready: Pretended) -> None:

@@ -133,17 +133,16 @@ def test_a_boot_without_a_word_is_tried_once_more(home: Path, answers: str | Non
     assert (boot / "again").read_text() == "in an earlier boot of this machine\n"
 
 
-def test_two_boots_without_a_word_are_a_result(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("again", "in a still earlier boot\n"), ("pstore", "<0>[    3.2] Kernel panic - not syncing: x\n")],
+    ids=["second", "last-words"],
+)
+def test_a_second_boot_without_a_word_is_a_result_and_so_is_one_with_last_words(
+    home: Path, name: str, text: str
+) -> None:
     boot = home / "run/boots/0001"
-    (boot / "again").write_text("in a still earlier boot\n")
-    runner(home, "go")
-    assert (boot / "outcome").read_text() == "reset\n"
-    assert boots_begun(home) == ["0002"]
-
-
-def test_last_words_are_a_result_of_the_first_boot(home: Path) -> None:
-    boot = home / "run/boots/0001"
-    (boot / "pstore").write_text("<0>[    3.2] Kernel panic - not syncing: x\n")
+    (boot / name).write_text(text)
     runner(home, "go")
     assert (boot / "outcome").read_text() == "reset\n"
     assert boots_begun(home) == ["0002"]
