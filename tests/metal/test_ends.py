@@ -91,9 +91,9 @@ def test_what_begins_after_the_end_removes_its_unit(begun: Pretended) -> None:
 
 
 def test_stop_removes_the_unit_of_a_run_that_somebody_has_removed(begun: Pretended) -> None:
-    begun.stub("sleep", "exec /usr/bin/sleep 60\n")
+    begun.stub("sleep", ": >/state/pauses\nexec /usr/bin/sleep 60\n")
     begun.runner("resume")
-    assert wait_until(lambda: begun.has("state/enabled") and begun.has("programs"), PATIENCE_SECONDS)
+    assert wait_until(lambda: begun.has("state/enabled") and begun.has("state/pauses"), PATIENCE_SECONDS)
     shutil.rmtree(begun.run)
     begun.runner("stop")
     assert [path.name for path in begun.left()] == ["data", "programs"]
