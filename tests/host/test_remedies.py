@@ -7,7 +7,7 @@ import pytest
 from foliohost.circumstances import Circumstances
 from foliohost.estimates import DiskCost
 from foliohost.observation import FileSeen, Observation
-from foliohost.remedies import KERNEL, MODULE, Forecast, Remedy, remedies, summary
+from foliohost.remedies import KERNEL, KERNEL_PACKAGES, MODULE, MODULE_PACKAGE, Forecast, Remedy, remedies, summary
 from foliohost.runs import RunDirection, RunShare, RunsSeen
 from foliohost.verdict import DiagnosisKind, judge
 from foliolab.cli.main import command_line
@@ -110,9 +110,10 @@ def test_a_cure_that_cuts_hints_says_so() -> None:
         assert [remedy.caveat.endswith(words) for remedy in cures] == [warns, warns]
 
 
-@pytest.mark.parametrize("command", [KERNEL, MODULE])
-def test_the_lab_has_the_commands_that_install_ours(command: str) -> None:
-    lab, *words = shlex.split(command.partition(" && ")[0])
+@pytest.mark.parametrize("command", [KERNEL_PACKAGES, MODULE_PACKAGE])
+def test_the_lab_has_the_commands_that_make_ours(command: str) -> None:
+    assert sum(command in remedy.caveat for remedy in found()) == 1
+    lab, *words = shlex.split(command)
     assert lab == "./lab"
     assert callable(command_line().parse_args(words).handler)
 
@@ -136,6 +137,15 @@ def test_the_module_has_no_figure_on_a_kernel_that_it_was_not_tried_on() -> None
     assert kernel.figures.reads_bytes == 1000 * PAGE
     assert (module.command, module.figures) == (MODULE, Forecast())
     assert module.caveat.startswith("not tried on this kernel")
+
+
+def test_what_adapts_already_is_not_offered_again() -> None:
+    """On a machine where the module is limited to other files, say."""
+    seen = look_ups()
+    verdict = judge(seen)
+    *_, ours = remedies(replace(seen, adaptive=True, module_tried=True), verdict, verdict.files[0], Circumstances())
+    assert (ours.command, ours.figures) == ("", Forecast())
+    assert "on here" in ours.name
 
 
 def test_names_are_quoted_for_the_shell() -> None:

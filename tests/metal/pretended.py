@@ -159,7 +159,7 @@ class Pretended:
 
     def switch_off(self) -> None:
         (self.root / "state/enabled").unlink(missing_ok=True)
-        for name in ("state/rebooting/pid", "state/pid", "state/killed"):
+        for name in ("state/rebooting/pid", "state/starting/pid", "state/pid", "state/killed"):
             if group := self._number(name):
                 with suppress(ProcessLookupError):
                     os.killpg(group, signal.SIGKILL)

@@ -89,6 +89,7 @@ esac
 """,
     "reboot": f"""\
 mkdir /state/rebooting 2>/dev/null || exit 0
+rm -rf /state/starting
 echo $$ >/state/rebooting/pid
 [ ! -s /state/pid ] || kill -s KILL -- "-$(cat /state/pid)"
 rm -f /state/pid
@@ -120,8 +121,10 @@ if read -r hash line 2>/dev/null </state/loaded; then
 	fi
 fi
 date +%s%N >/proc/sys/kernel/random/boot_id
+mv /state/rebooting /state/starting # The machine is up, and may be rebooted again.
+rm -f /state/down
 [ ! -e /state/enabled ] || systemctl start
-rm -rf /state/down /state/rebooting
+rm -rf /state/starting
 """,
     "kexec": """\
 case $1 in
