@@ -26,6 +26,8 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
     options.add_kernels(parser, "measure on this kernel")
     options.add_cells(parser)
+    text = "count instructions, cycles, and misses of TLBs and the last cache, where the processor can"
+    parser.add_argument("--hardware-counters", action="store_true", help=text)
 
 
 def request_of(arguments: argparse.Namespace, backend: str, **others: Any) -> Request:
@@ -39,6 +41,7 @@ def request_of(arguments: argparse.Namespace, backend: str, **others: Any) -> Re
         repetitions=arguments.repetitions,
         profile=arguments.profile or default_profile(backend),
         backend=backend,
+        hardware_counters=arguments.hardware_counters,
         **others,
     )
 
@@ -51,8 +54,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_host(parser)
     options.add_accelerator(parser)
     options.add_device(parser)
-    text = "count instructions, cycles, and misses of TLBs and the last cache, where the processor can"
-    parser.add_argument("--hardware-counters", action="store_true", help=text)
     options.add_machine(parser)
     options.add_workers(parser)
     options.add_profile(parser, None)
@@ -79,7 +80,6 @@ def requested(arguments: argparse.Namespace) -> Request:
         page_size=page_size,
         accelerator=arguments.accelerator,
         device=arguments.device,
-        hardware_counters=arguments.hardware_counters,
         shard=arguments.shard or (1, 1),
     )
 

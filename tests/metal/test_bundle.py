@@ -12,7 +12,8 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.campaign.host_backend import HostBackend
 from foliolab.campaign.measure import Request, prepared
-from foliolab.cli.main import main
+from foliolab.cli.main import command_line, main
+from foliolab.cli.measure import request_of
 from foliolab.errors import UsageError
 from foliolab.metal.bundle import pack
 from foliolab.vm.counted import READ_COUNTS, counting
@@ -90,6 +91,14 @@ def test_a_plan_says_whether_disks_are_made_anew(
     assert (boot.parents[2] / "run/plan").read_text().splitlines().count("disks anew") == found
     mount = next(argv for _, _, argv in jobs_in(boot) if argv[0] == ":mount")
     assert ("ro" in mount) is not bool(found)
+
+
+def test_the_command_has_jobs_count_hardware(tmp_path: Path) -> None:
+    words = ["bundle", str(small_experiment(tmp_path)), "-o", str(tmp_path / "bundle.tar.gz")]
+    for more in ([], ["--hardware-counters"]):
+        plan, backend, _ = prepared(request_of(command_line().parse_args([*words, *more]), "host"))
+        assert isinstance(backend, HostBackend)
+        assert plan.scale.parameters.hardware_counters is bool(more)
 
 
 @pytest.mark.parametrize("output", [".", "/", "no-such/bundle.tar.gz"])
