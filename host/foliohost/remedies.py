@@ -136,8 +136,8 @@ class _Case:
     def ours(self) -> list[Remedy]:
         """The window that adapts, as a kernel and as a module. Of sparse touches it reads what the hint reads."""
         if self._seen.adaptive:
-            name = "the window that adapts, which is on here"
-            return [Remedy(name, "", Forecast(), "a module that was limited may leave this file out (docs/module.md)")]
+            caveat = "it leaves mappings with a hint alone, and as a module what its groups and devices leave out"
+            return [Remedy("the window that adapts, which is on here", "", Forecast(), f"{caveat} (docs/module.md)")]
         figures = self._figures(1)
         gives = (
             "look-ups in more than memory holds read what they read with the hint, scans less, with more waits; a file"
@@ -156,7 +156,7 @@ class _Case:
         module = Remedy("our module, whose window adapts", MODULE, figures, f"{told}; {made}")
         if not self._seen.module_tried:
             caveat = "not tried on this kernel, but on Debian's 6.1, 6.12, 7.2 and 7.3 (docs/module.md)"
-            module = replace(module, figures=Forecast(), caveat=caveat)
+            module = replace(module, figures=Forecast(), caveat=f"{caveat}; {made}")
         return [kernel, module]
 
     def _cut_hints(self, window_kb: int) -> str:

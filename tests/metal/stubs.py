@@ -69,6 +69,7 @@ start)
 	[ -e $unit ] || exit 5
 	[ ! -e /state/pid ] || exit 0
 	echo >/state/pid
+	rm -f /state/down
 	command=$(sed -n 's/^ExecStart=//p' $unit)
 	read -r shell </state/shell
 	UNIT=1 setsid sh -c "echo \\$\\$ >/state/pid; $shell ${command#* }; rm -f /state/pid" </dev/null >>/state/log 2>&1 &
@@ -122,8 +123,7 @@ if read -r hash line 2>/dev/null </state/loaded; then
 fi
 date +%s%N >/proc/sys/kernel/random/boot_id
 mv /state/rebooting /state/starting # The machine is up, and may be rebooted again.
-rm -f /state/down
-[ ! -e /state/enabled ] || systemctl start
+{{ [ -e /state/enabled ] && systemctl start; }} || rm -f /state/down
 rm -rf /state/starting
 """,
     "kexec": """\

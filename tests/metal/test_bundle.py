@@ -93,6 +93,7 @@ def test_a_plan_says_whether_disks_are_made_anew(
     assert ("ro" in mount) is not bool(found)
 
 
+@ON_X86
 def test_the_command_has_jobs_count_hardware(tmp_path: Path) -> None:
     words = ["bundle", str(small_experiment(tmp_path)), "-o", str(tmp_path / "bundle.tar.gz")]
     for more in ([], ["--hardware-counters"]):
