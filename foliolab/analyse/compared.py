@@ -40,6 +40,8 @@ class Question:
         parts = []
         machine = machine_name(self.arch, self.page_size)
         for experiment in _experiments(names):
+            if self.device and not names and not experiment.reads_data:
+                continue
             if not applies(experiment.machines, machine):
                 say(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
                 continue

@@ -113,7 +113,7 @@ def planned(request: Request) -> tuple[Plan, Architecture, int]:
         experiment = find_experiment(experiment)
     scale = experiment.scale(request.scale)
     if request.device is not None:
-        if experiment.names_disks:
+        if not experiment.reads_data:
             raise UsageError(f"{experiment.name} reads no timed disk, so it goes with no --device.")
         parameters = structs.replace(scale.parameters, device=device_of(request.device).name)
         scale = replace(scale, parameters=parameters)

@@ -202,6 +202,11 @@ class Experiment:
     """Topics of our series that do not change its figures, but for less than boots differ."""
 
     @property
+    def reads_data(self) -> bool:
+        """Whether its probe uses what is on the data disk. Others make all that they use in memory."""
+        return any("{data}" in word for word in self.argv)
+
+    @property
     def names_disks(self) -> bool:
         """Whether its probe works on disks by their names, such as /dev/vda."""
         return any(word.startswith("/dev/") for word in self.argv)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.analyse.compared import Question
 from foliolab.arch import X86_64
 from foliolab.campaign.measure import Request, planned
 from foliolab.cli.in_guest import Asked
@@ -65,6 +66,26 @@ def test_what_is_no_disk(text: str, command: str, cache: Path, store: Path, caps
     assert status == 2
     assert sentence.startswith(WRONG[text])
     assert not cache.exists() and not store.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "experiment"),
+    [("measure", "workloads"), ("compare", "workloads"), ("compare", "mprotect-calls"), ("measure", "contention")],
+)
+def test_experiments_that_read_no_disk(
+    command: str, experiment: str, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = refused([command, experiment, "--device", "hdd"], capsys)
+    assert found == (2, f"{experiment} reads no timed disk, so it goes with no --device.")
+    assert not cache.exists()
+
+
+def test_those_are_left_out_where_none_is_named() -> None:
+    def names(device: str | None) -> set[str]:
+        parts = Question("unpatched", ["adaptive"], "x86_64", 4096, device).parts([], "quick", [], [])
+        return {part.experiment.name for part in parts}
+
+    assert names(None) - names("hdd") == {"workloads", "mprotect-calls"}
 
 
 def test_a_disk_has_one_name_however_its_numbers_are_written() -> None:
