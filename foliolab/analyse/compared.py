@@ -41,7 +41,7 @@ class Question:
         machine = machine_name(self.arch, self.page_size)
         for experiment in _experiments(names):
             if self.device and not names and not experiment.reads_data:
-                continue
+                continue  # one that is named is refused when it is planned
             if not applies(experiment.machines, machine):
                 say(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
                 continue

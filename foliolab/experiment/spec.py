@@ -203,7 +203,7 @@ class Experiment:
 
     @property
     def reads_data(self) -> bool:
-        """Whether its probe uses what is on the data disk. Others make all that they use in memory."""
+        """Whether its probe uses what is on the data disk. Others name disks, or use memory alone."""
         return any("{data}" in word for word in self.argv)
 
     @property
