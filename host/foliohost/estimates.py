@@ -25,13 +25,27 @@ _BOUNDARY = 4
 _CLOSE = 1.5
 """The larger of two bounds by the smaller, up to which a figure between them is told."""
 
+PAUSE_SECONDS = 0.004
+"""After which a request is probed that a resting disk serves."""
+
 
 @dataclass(frozen=True)
 class DiskCost:
     """What a read takes on a disk, in microseconds: a request, and each of its pages."""
 
     request_us: float
+    """Right behind another."""
     page_us: float
+    idle_us: float = 0.0
+    """What a request takes more when nothing was read for ``PAUSE_SECONDS``."""
+
+    def request_after(self, pause: float) -> float:
+        """What a request takes when nothing was read for so many seconds.
+
+        The longer disks and processors have nothing to do, the more deeply they sleep, and the later they wake. What
+        that adds grew about with the root of the pause, for pauses of 0.3, 1 and 4 ms.
+        """
+        return self.request_us + self.idle_us * min(1.0, math.sqrt(pause / PAUSE_SECONDS))
 
 
 @dataclass(frozen=True)
@@ -46,9 +60,11 @@ class Load:
     turns: float
     """Times that a program waits for a request's latency. Ahead of a stream, two requests are under way at a time."""
 
-    def seconds(self, cost: DiskCost) -> float:
-        """How long one program waits for the disk."""
-        return (self.turns * cost.request_us + self.pages * cost.page_us) / 1e6
+    def seconds(self, cost: DiskCost, over: float) -> float:
+        """How long one program waits for the disk, if it reads all this evenly over so many seconds."""
+        pages_us = self.pages * cost.page_us
+        idle = max(0.0, over - (self.turns * cost.request_us + pages_us) / 1e6)
+        return (self.turns * cost.request_after(idle / max(1.0, self.turns)) + pages_us) / 1e6
 
 
 def present_load(read_bytes: int, waits: float, window_pages: int) -> Load:

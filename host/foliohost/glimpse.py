@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A short probe of the disk under one file: what its requests take now, while the disk does other work as well.
 
-It reads at most 16 MiB, one read at a time, for half a second, past the page cache. It writes and sets nothing, but if
-a page that it reads is dirty, that is written first. ``probe.py`` measures thoroughly, and takes ten times as long.
+It reads at most 16 MiB, one read at a time, for half a second, past the page cache. Every other read comes after a
+pause. It writes and sets nothing, but if a page that it reads is dirty, that is written first. ``probe.py`` measures
+thoroughly, and takes ten times as long.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from statistics import mean
 
 from foliohost.costs import fit
 from foliohost.errors import NoProbe
-from foliohost.estimates import DiskCost
+from foliohost.estimates import PAUSE_SECONDS, DiskCost
 from foliohost.files import open_regular
 from foliohost.places import LEAST_BYTES
 from foliohost.probe import scattered
@@ -52,16 +53,21 @@ def glimpse(path: Path, seconds: float = SECONDS) -> DiskCost:
 def _cost(path: Path, handle: int, size: int, seconds: float) -> DiskCost:
     buffer = scattered(max(_SIZES))
     times: dict[int, list[float]] = {pages: [] for pages in _SIZES}
+    rested: dict[int, list[float]] = {pages: [] for pages in _SIZES}
     until, read = time.monotonic() + seconds, 0
     while len(times[_SIZES[-1]]) < _LEAST_ROUNDS or (time.monotonic() < until and read < MOST_BYTES):
         for pages in random.sample(_SIZES, len(_SIZES)):
-            place = _place(handle, size, pages * PAGE_BYTES)
-            if place is None:
-                raise NoProbe(f"{path} is mostly holes.")
-            before = time.perf_counter_ns()
-            read += os.preadv(handle, [buffer[: pages * PAGE_BYTES]], place)
-            times[pages].append((time.perf_counter_ns() - before) / 1000)
-    return DiskCost(*fit({pages: _typical(each) for pages, each in times.items()}))
+            time.sleep(PAUSE_SECONDS)
+            for each in (rested, times):
+                place = _place(handle, size, pages * PAGE_BYTES)
+                if place is None:
+                    raise NoProbe(f"{path} is mostly holes.")
+                before = time.perf_counter_ns()
+                read += os.preadv(handle, [buffer[: pages * PAGE_BYTES]], place)
+                each[pages].append((time.perf_counter_ns() - before) / 1000)
+    at_once = {pages: _typical(each) for pages, each in times.items()}
+    idle_us = mean(_typical(each) - at_once[pages] for pages, each in rested.items())
+    return DiskCost(*fit(at_once), max(0.0, idle_us))
 
 
 def _place(handle: int, size: int, length: int) -> int | None:

@@ -170,7 +170,7 @@ class _Case:
     def _figures(self, window_pages: int) -> Forecast:
         found = self._touched
         load, (least, most) = found.load(window_pages), found.loads(window_pages)
-        figures = _as_figures(load, self._cost, self._page, _formula(load, found, window_pages, self._page), self._file)
+        figures = self._forecast(load, _formula(load, found, window_pages, self._page))
         waits = figures.waits if close(least.waits, most.waits) else None
         if close(least.pages, most.pages):
             return replace(figures, waits=waits)
@@ -182,12 +182,15 @@ class _Case:
         pages = (self._file.read_bytes or 0) / self._page
         windows = pages / max(1, self._window_pages)
         formula = f"{count(windows)} windows of {self._window_kb} KiB"
-        return _as_figures(Load(pages, windows, windows, windows / 2), self._cost, self._page, formula, self._file)
+        return self._forecast(Load(pages, windows, windows, windows / 2), formula)
+
+    def _forecast(self, load: Load, formula: str) -> Forecast:
+        seconds = _disk_seconds(load, self._cost, self._seen)
+        return Forecast(_bytes(load, self._page, self._file), round(load.waits), seconds, formula)
 
 
-def _as_figures(load: Load, cost: DiskCost | None, page_bytes: int, formula: str, file: FileShare) -> Forecast:
-    seconds = round(load.seconds(cost), 3) if cost else None
-    return Forecast(_bytes(load, page_bytes, file), round(load.waits), seconds, formula)
+def _disk_seconds(load: Load, cost: DiskCost | None, seen: Observation) -> float | None:
+    return round(load.seconds(cost, seen.seconds), 3) if cost else None
 
 
 def _bytes(load: Load, page_bytes: int, file: FileShare) -> int:
@@ -203,14 +206,13 @@ def _formula(load: Load, found: Touched, window_pages: int, page_bytes: int) -> 
     return f"{count(load.requests)} reads of {window}, in {count(found.runs)} runs of {found.run_pages:.0f} pages"
 
 
-def present_figures(verdict: Diagnosis, file: FileShare, around: Circumstances, page_bytes: int) -> Forecast:
+def present_figures(seen: Observation, verdict: Diagnosis, file: FileShare, around: Circumstances) -> Forecast:
     """What was read of a file, what it waited, and what the disk took for that."""
     waits = waits_for(verdict, file)
     if file.read_bytes is None:
         return Forecast(None, round(waits))
-    load = present_load(file.read_bytes, waits, (around.window_kb(file.seen) << 10) // page_bytes)
-    cost = around.cost(file.seen)
-    return Forecast(file.read_bytes, round(waits), round(load.seconds(cost), 3) if cost else None)
+    load = present_load(file.read_bytes, waits, (around.window_kb(file.seen) << 10) // seen.page_bytes)
+    return Forecast(file.read_bytes, round(waits), _disk_seconds(load, around.cost(file.seen), seen))
 
 
 def summary(remedy: Remedy, now: Forecast, seconds: float) -> str:

@@ -15,8 +15,10 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from foliohost.devices import device_of
@@ -132,6 +134,21 @@ def measured(path: Path, case: str, window_kb: int) -> Row:
     return Row(case, window_kb, file["verdict"], (now, itself), remedies)
 
 
+def typical(rows: Sequence[Row]) -> Row:
+    """The medians of what was predicted and of what came, of the remedies that were told each time."""
+
+    def medians(figures: Sequence[Figures]) -> Figures:
+        known = {name: [each[name] for each in figures if each[name] is not None] for name in FIGURES}
+        return {**figures[0], **{name: median(each) if each else None for name, each in known.items()}}
+
+    def pair(pairs: Sequence[tuple[Figures, Figures]]) -> tuple[Figures, Figures]:
+        return medians([told for told, _ in pairs]), medians([real for _, real in pairs])
+
+    always = [name for name in rows[0].remedies if all(name in row.remedies for row in rows)]
+    remedies = {name: pair([row.remedies[name] for row in rows]) for name in always}
+    return replace(rows[0], now=pair([row.now for row in rows]), remedies=remedies)
+
+
 def _is_told(remedy: Figures) -> bool:
     """Whether anything was predicted of it."""
     return remedy["bytes"] is not None or bool(remedy["bytes_bounds"])
@@ -168,13 +185,13 @@ def raw(rows: Sequence[Row]) -> Iterator[str]:
             yield f"| {row.case} | {row.window_kb} | {name} | {' | '.join(cells)} |"
 
 
-def text(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[Row], number: int) -> str:
     return "\n".join([
         "<!-- SPDX-License-Identifier: GPL-2.0-only -->",
         "# Tables behind the predictions",
         "",
-        f"What `diagnose` predicted on Linux {platform.release().partition('-')[0]}, and what came of it (n = 1):"
-        " `PYTHONPATH=host python -m tests.host.predictions --write`.",
+        f"What `diagnose` predicted on Linux {platform.release().partition('-')[0]}, and what came of it (medians of"
+        f" {number}): `PYTHONPATH=host python -m tests.host.predictions --write`.",
         "[How good predictions are](../diagnose.md#how-good-predictions-are) explains them. The first table tells by"
         " how much each prediction was too high, or whether what came lay between two bounds.",
         "Those of *now* compare what `diagnose` saw with what the program counted.",
@@ -190,17 +207,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", choices=CASES)
     parser.add_argument("--write", action="store_true", help=f"write {RESULT.name} rather than print it")
+    parser.add_argument("--rounds", type=int, default=3, help="how often all is measured, one round after the other")
     arguments = parser.parse_args()
-    rows: list[Row] = []
+    measurements: dict[tuple[str, int], list[Row]] = {}
     with disk() as path, memory_group():
-        for case in arguments.case or CASES:
-            for window_kb in WINDOWS:
-                rows.append(measured(path, case, window_kb))
-                print(*raw(rows[-1:]), sep="\n", file=sys.stderr, flush=True)
+        for _ in range(arguments.rounds):
+            for case, window_kb in product(arguments.case or CASES, WINDOWS):
+                row = measured(path, case, window_kb)
+                measurements.setdefault((case, window_kb), []).append(row)
+                print(*raw([row]), sep="\n", file=sys.stderr, flush=True)
+    found = text([typical(rows) for rows in measurements.values()], arguments.rounds)
     if arguments.write:
-        RESULT.write_text(text(rows))
+        RESULT.write_text(found)
     else:
-        print(text(rows))
+        print(found)
 
 
 if __name__ == "__main__":

@@ -133,15 +133,16 @@ def test_json() -> None:
 
 def test_json_has_seconds_where_the_disk_was_probed() -> None:
     seen = look_ups()
-    around = Circumstances(costs={"sda": DiskCost(1000, 10)})
+    around = Circumstances(costs={"sda": DiskCost(1000, 10, 200)})
     (file,) = to_json(seen, judge(seen), HIDDEN, around)["files"]
-    assert (file["disk"], file["disk_unknown"]) == ({"request_us": 1000, "page_us": 10}, None)
-    assert file["disk_seconds"] == pytest.approx(1000 * 1000e-6 + 32000 * 10e-6)
-    assert file["remedies"][0]["seconds"] == pytest.approx(1000 * 1000e-6 + 4000 * 10e-6)
+    assert (file["disk"], file["disk_unknown"]) == ({"request_us": 1000, "page_us": 10, "idle_us": 200}, None)
+    assert file["disk_seconds"] == pytest.approx(1000 * 1200e-6 + 32000 * 10e-6)
+    assert file["remedies"][0]["seconds"] == pytest.approx(1000 * 1200e-6 + 4000 * 10e-6)
     lines = " ".join(terminal(seen, around=around))
-    assert "1,000 instead of 1,000 waits, 1.0 s instead of 1.3 s of the disk's time" in lines
+    assert "1,000 instead of 1,000 waits, 1.2 s instead of 1.5 s of the disk's time" in lines
     assert "1.6 MiB a second, 16 KiB for each wait" in lines
-    assert "sda took 1,000 us for a request and 10.0 us for each page just now." in lines
+    took = "1,000 us for a request (200 us more after 4 ms of rest) and 10.0 us for each page just now."
+    assert f"sda took {took}" in lines
     lines = " ".join(terminal(seen, around=Circumstances(costs={"sda": "It was not probed."})))
     assert "How long sda takes is not known. It was not probed." in lines
 

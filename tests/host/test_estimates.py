@@ -114,8 +114,15 @@ def test_faults_after_the_last_look_are_taken_to_be_as_those_before() -> None:
 
 
 def test_seconds() -> None:
-    assert present_load(1000 * 32 * PAGE, 1000, 32).seconds(DiskCost(1000, 10)) == pytest.approx(1.32)
-    assert Load(100, 1, 25, 13).seconds(DiskCost(1000, 10)) == pytest.approx(0.014)
+    assert present_load(1000 * 32 * PAGE, 1000, 32).seconds(DiskCost(1000, 10), 10) == pytest.approx(1.32)
+    assert Load(100, 1, 25, 13).seconds(DiskCost(1000, 10), 10) == pytest.approx(0.014)
+
+
+def test_a_disk_that_rested_longer_takes_longer_up_to_the_pause_that_was_probed() -> None:
+    load, cost = Load(1000, 1000, 1000, 1000), DiskCost(90, 10, 200)
+    took = [load.seconds(cost, over) for over in (0.05, 0.1, 1.1, 4.1, 100)]
+    assert took == pytest.approx([0.1, 0.1, 0.2, 0.3, 0.3])
+    assert Load(0, 0, 0, 0).seconds(cost, 10) == 0
 
 
 def test_of_a_file_that_was_emptied_something_is_predicted() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from foliohost.called import called
 from foliohost.circumstances import Circumstances
-from foliohost.estimates import DiskCost
+from foliohost.estimates import PAUSE_SECONDS, DiskCost
 from foliohost.folios import TextFolios
 from foliohost.observation import FileSeen, Observation
 from foliohost.processes import Counters
@@ -69,7 +69,7 @@ def to_json(seen: Observation, verdict: Diagnosis, folios: TextFolios | str, aro
 
 def _file_json(file: FileShare, verdict: Diagnosis, seen: Observation, around: Circumstances) -> dict[str, Any]:
     counter = miss_counter(seen, verdict, file)
-    now = present_figures(verdict, file, around, seen.page_bytes)
+    now = present_figures(seen, verdict, file, around)
     cost = around.costs.get(file.seen.device)
     return {
         **asdict(file.seen),
@@ -151,7 +151,7 @@ def print_diagnosis(
         if file.read_bytes is not None and file.read_bytes * _WORTH < verdict.read_bytes:
             continue
         if found := remedies(seen, verdict, file, around):
-            now = present_figures(verdict, file, around, seen.page_bytes)
+            now = present_figures(seen, verdict, file, around)
             _print_remedies(console, file, found, now, seen.seconds)
     for device, cost in around.costs.items():
         if isinstance(cost, DiskCost) or verdict.kind not in _QUIET:
@@ -169,7 +169,11 @@ def _disk(device: str, cost: DiskCost | str) -> str:
     """What the disk's time is reckoned by, or why it is not known."""
     if isinstance(cost, str):
         return f"How long {device} takes is not known. {cost}"
-    return f"{device} took {cost.request_us:,.0f} us for a request and {cost.page_us:.1f} us for each page just now."
+    rested = f"{cost.idle_us:,.0f} us more after {PAUSE_SECONDS * 1000:.0f} ms of rest"
+    return (
+        f"{device} took {cost.request_us:,.0f} us for a request ({rested}) and {cost.page_us:.1f} us for each page"
+        " just now."
+    )
 
 
 def _print_groups(console: Terminal, around: Circumstances) -> None:
