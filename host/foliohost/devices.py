@@ -179,10 +179,15 @@ def module_was_tried(version: str) -> bool:
     return bool(re.search(r"\bDebian (6\.1|6\.12|7\.2|7\.3)[.~-]", version))
 
 
-def windows_adapt() -> bool:
-    """Whether our kernel or our module decides here what a miss reads."""
+def window_switches() -> dict[str, bool]:
+    """The files that switch our kernel's window and our module's, as far as they are here, and whether it is on."""
+    found = {}
     for switch in ("/sys/kernel/mm/mmap_readahead/adaptive", "/sys/module/mmap_readahead_window/parameters/adaptive"):
         with suppress(OSError):
-            if Path(switch).read_text().strip() in ("1", "Y"):
-                return True
-    return False
+            found[switch] = Path(switch).read_text().strip() in ("1", "Y")
+    return found
+
+
+def windows_adapt() -> bool:
+    """Whether our kernel or our module decides here what a miss reads."""
+    return any(window_switches().values())

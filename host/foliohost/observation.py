@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from foliohost.processes import PAGE_BYTES, Counters
 from foliohost.runs import RunsSeen
@@ -79,11 +80,16 @@ class Observation:
     """By everybody, of all block devices."""
     machine_major_faults: int
     page_bytes: int = PAGE_BYTES
-    adaptive: bool = False
-    """Whether our kernel or module decides what misses read."""
+    switches: Mapping[str, bool] = field(default_factory=dict)
+    """The files that switch our kernel's window and our module's, of those that are here, and whether each is on."""
     module_tried: bool = False
     """Whether our module was tried on the kernel that runs here."""
     untraced: str = ""
     """Why tracepoints tell nothing; empty if they do."""
     trace_doubt: str = ""
     """What is doubtful of what they tell; empty if nothing is."""
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether our kernel or module decides what misses read."""
+        return any(self.switches.values())

@@ -149,6 +149,9 @@ class _Case:
             figures, gives = Forecast(), _HIDDEN
         elif self._touched.run_pages > 1:
             figures = replace(figures, waits=None, seconds=None)  # it reads runs in fewer requests than the hint
+        if off := list(self._seen.switches):
+            name, command = "the window that adapts, which is off here", f"echo 1 | sudo tee {off[0]}"
+            return [Remedy(name, command, figures, f"{gives} (docs/module.md: why a module switches itself off)")]
         where = "measured with five engines on Debian's 6.12, with LMDB on 7.3; it knows 6.1 as well"
         told, made = f"{gives} (docs/stores.md)", f"made elsewhere by '{KERNEL_PACKAGES}'"
         kernel = Remedy("our kernel, whose window adapts", KERNEL, figures, f"{told}; {made}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from foliohost import pages, residency
 from foliohost.bits import count_ones
 from foliohost.details import Details, details
-from foliohost.devices import HostDevice, device_under, module_was_tried, windows_adapt
+from foliohost.devices import HostDevice, device_under, module_was_tried, window_switches
 from foliohost.faults import FaultTrace, FileFaults, Traced, faults_of, reading_seconds
 from foliohost.mapped import MappedFile, MappedFiles
 from foliohost.observation import FileSeen, Observation
@@ -187,7 +187,7 @@ class Watch:
             files=tuple(self._seen(file, traced.files.get(key), open_in) for key, file in self._files.items() if file),
             machine_read_bytes=read - self._machine[0],
             machine_major_faults=faults - self._machine[1],
-            adaptive=windows_adapt(),
+            switches=window_switches(),
             module_tried=module_was_tried(os.uname().version),
             untraced=traced.untraced,
             trace_doubt=traced.doubt,

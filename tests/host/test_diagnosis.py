@@ -96,7 +96,7 @@ def test_the_counter_of_misses_is_told_where_it_is_known() -> None:
     seen = look_ups()
     assert stuck in " ".join(terminal(seen))
     assert to_json(seen, judge(seen), HIDDEN, NOTHING_ELSE)["files"][0]["miss_counter"] == "held-down"
-    ours = replace(seen, adaptive=True)
+    ours = replace(seen, switches={"/module": True})
     assert "counter" not in " ".join(terminal(ours))
     assert to_json(ours, judge(ours), HIDDEN, NOTHING_ELSE)["files"][0]["miss_counter"] is None
 

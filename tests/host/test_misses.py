@@ -56,7 +56,7 @@ def test_misses_that_read_pages_alone() -> None:
         alone(text=True),
         alone(window_kb=8),
         replace(alone(), counted=Counters(1300 * PAGE, 0, 1000)),
-        replace(alone(), adaptive=True),
+        replace(alone(), switches={"/module": True}),
     ):
         assert found(unclear) is None
 

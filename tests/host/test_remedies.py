@@ -143,9 +143,20 @@ def test_what_adapts_already_is_not_offered_again() -> None:
     """On a machine where the module is limited to other files, say."""
     seen = look_ups()
     verdict = judge(seen)
-    *_, ours = remedies(replace(seen, adaptive=True, module_tried=True), verdict, verdict.files[0], Circumstances())
+    *_, ours = remedies(
+        replace(seen, switches={"/module": True}, module_tried=True), verdict, verdict.files[0], Circumstances()
+    )
     assert (ours.command, ours.figures) == ("", Forecast())
     assert "on here" in ours.name
+
+
+def test_what_is_there_and_off_is_switched_on_and_not_installed_again() -> None:
+    seen = replace(look_ups(), switches={"/sys/module/m/parameters/adaptive": False})
+    verdict = judge(seen)
+    *others, ours = remedies(seen, verdict, verdict.files[0], Circumstances())
+    assert ours.command == "echo 1 | sudo tee /sys/module/m/parameters/adaptive"
+    assert ours.figures == found()[-1].figures
+    assert not any("our module" in other.name for other in others)
 
 
 def test_names_are_quoted_for_the_shell() -> None:
