@@ -15,10 +15,10 @@ from foliolab.report.columns import Column, rate, seconds
 from foliolab.report.titles import device_title, titles_of
 from foliolab.report.view import View
 
-_PAIRS = ("off", "adaptive"), ("off-mglru", "adaptive-mglru"), ("debian", "module")
+_PAIRS = ("off", "adaptive"), ("unpatched", "adaptive"), ("off-mglru", "adaptive-mglru"), ("debian", "module")
 """Without the window and with it, on either LRU, and on a kernel of Debian's.
 
-A table is of the first pair that it has a variant of.
+A table is of the first pair that it has both variants of, or else one.
 """
 
 _Place = tuple[Cell, str, str]
@@ -41,7 +41,7 @@ def by_device(views: Iterable[View]) -> list[list[View]]:
 def pair_of(views: Sequence[View]) -> tuple[str, str]:
     """The variants without the window and with it."""
     variants = {row.variant for view in views for row in view.rows}
-    return next((pair for pair in _PAIRS if variants.intersection(pair)), _PAIRS[0])
+    return next(pair for most in (2, 1, 0) for pair in _PAIRS if len(variants.intersection(pair)) >= most)
 
 
 def medians(views: Sequence[View], metric: str) -> TimedFigures:

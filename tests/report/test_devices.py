@@ -81,6 +81,13 @@ def test_other_kernels_and_the_other_lru_have_columns_too() -> None:
     assert row == "| writes | 0.50 | 1.00 | 2.000 | 1.50 |"
 
 
+def test_where_rules_were_not_switched_off_the_window_stands_beside_an_unpatched_kernel() -> None:
+    (views,) = tables(timed("nvme", "unpatched", 2), timed("nvme", "adaptive", 1))
+    head, _, row, *_ = devices_to_table(views).splitlines()
+    assert head == "| cell | seconds: nvme | price: nvme | seconds of unpatched: nvme |"
+    assert row == "| writes | 0.50 | 1.00 | 2.000 |"
+
+
 def test_scales_have_tables_of_their_own() -> None:
     found = tables(*(timed(device, "off", 2, scale=scale) for scale in ("quick", "full") for device in ("hdd", "nvme")))
     assert [[view.group.scale for view in views] for views in found] == [["quick"] * 2, ["full"] * 2]
