@@ -33,8 +33,8 @@ def _shown() -> _PriceTables:
     return Place(_FILE).convert(read_toml(_FILE), _PriceTables)
 
 
-_BEFORE = ("off", "off-mglru", "debian")
-"""Variants without anything of ours."""
+_BEFORE = ("unpatched", "off", "unpatched-mglru", "off-mglru", "debian")
+"""Variants without anything of ours, or with all of it off."""
 _PAIR = ("uniform", "compact")
 """Workloads that users want both of."""
 _AS_GOOD = 1.05
@@ -48,14 +48,14 @@ PRICED = tuple(_METRICS)
 
 def kind_columns(view: View) -> list[Column]:
     """A row for each store, a column for each kind of work and window. NoResult if one was not measured."""
-    prices, shown = _prices(view), _shown()
+    prices, shown, stock = _prices(view), _shown(), _stock(view)
 
     def change(store: str, kind: str, window: int) -> str:
         places = [(store, workload, window, "none") for workload in shown.kinds[kind]]
         found = [
             ratio
             for place in places
-            if (ratio := quotient(prices.get((*place, "adaptive")), prices.get((*place, "off"))))
+            if (ratio := quotient(prices.get((*place, "adaptive")), prices.get((*place, stock))))
         ]
         if not found:
             raise NoResult(f"No {kind} of {store} were measured with and without the adaptive window.")
@@ -85,8 +85,7 @@ def pair_columns(view: View) -> list[Column]:
     if something was not measured.
     """
     prices, shown = _prices(view), _shown()
-    measured = dict.fromkeys(row.variant for row in view.rows)
-    stock, *ours = variants = ordered(measured, _BEFORE)
+    stock, *ours = variants = _variants(view)
     works = {
         (store, workload): f"{title}: {words}"
         for store, (title, *pair) in shown.stores.items()
@@ -118,6 +117,15 @@ def pair_columns(view: View) -> list[Column]:
     ]
 
 
+def _variants(view: View) -> list[str]:
+    """Those of a view, what there was before first."""
+    return ordered(dict.fromkeys(row.variant for row in view.rows), _BEFORE)
+
+
+def _stock(view: View) -> str:
+    return next(iter(_variants(view)), "")
+
+
 def _prices(view: View) -> dict[tuple[Value, Value, Value, Value, str], Spread]:
     """By store, workload, window, hint and variant."""
     return {
@@ -139,14 +147,15 @@ def workload_columns(view: View) -> list[Column]:
     def row(workload: Cell, window: int, variant: str, hint: str = "none") -> Row | None:
         return rows.get((workload.where({"read_ahead_kb": window, "hint": hint}), variant))
 
+    stock = _stock(view)
     columns = [Column(("", "workload"), tuple(_names(workloads)), 0, left=True)]
     for window in _shown().windows:
         for metric, (title, *_) in _METRICS.items():
-            pairs = [(row(each, window, "off"), row(each, window, "adaptive")) for each in workloads]
-            before = tuple(_figure(off, metric) for off, _ in pairs)
-            after = tuple(_against(off, adaptive, metric) for off, adaptive in pairs)
-            columns += [Column((f"{window}: {title},", "off"), before, 0), Column(("", "adaptive"), after, 0)]
-            hints = tuple(_figure(row(each, window, "off", "own"), metric) for each in workloads)
+            pairs = [(row(each, window, stock), row(each, window, "adaptive")) for each in workloads]
+            before = tuple(_figure(plain, metric) for plain, _ in pairs)
+            after = tuple(_against(plain, adaptive, metric) for plain, adaptive in pairs)
+            columns += [Column((f"{window}: {title},", stock), before, 0), Column(("", "adaptive"), after, 0)]
+            hints = tuple(_figure(row(each, window, stock, "own"), metric) for each in workloads)
             if metric == view.metric and any(hints):
                 columns.append(Column(("", "hint"), hints, 0))
     return columns
@@ -164,10 +173,10 @@ def _figure(row: Row | None, metric: str) -> str:
     return f"{row.metrics[metric].median / _METRICS[metric][1]:,.0f}" if row else ""
 
 
-def _against(off: Row | None, adaptive: Row | None, metric: str) -> str:
+def _against(stock: Row | None, adaptive: Row | None, metric: str) -> str:
     """The figure, and by how much it differs where that is of account, over the repetitions that both have."""
     figure = _figure(adaptive, metric)
-    both = paired_medians(off.metrics[metric], adaptive.metrics[metric]) if off and adaptive else None
+    both = paired_medians(stock.metrics[metric], adaptive.metrics[metric]) if stock and adaptive else None
     if not both:
         return figure
     _, _, share, least = _METRICS[metric]
@@ -184,8 +193,7 @@ def _against(off: Row | None, adaptive: Row | None, metric: str) -> str:
 
 def shown_rows(view: View, table: str) -> tuple[Row, ...]:
     """The rows that a table of PRICES is made of."""
-    shown = _shown()
-    stock = ordered(dict.fromkeys(row.variant for row in view.rows), _BEFORE)[0]
+    shown, stock = _shown(), _stock(view)
     kinds = [workload for workloads in shown.kinds.values() for workload in workloads]
 
     def has(row: Row) -> bool:
@@ -194,13 +202,13 @@ def shown_rows(view: View, table: str) -> tuple[Row, ...]:
         if window not in shown.windows:
             return False
         if table == "workloads":
-            return row.variant == "off" or (row.variant == "adaptive" and plain)
+            return row.variant == stock or (row.variant == "adaptive" and plain)
         if cell["times"] != shown.times or cell["store"] not in shown.stores:
             return False
         if table == "pairs":
             hinted = row.variant == stock and window == shown.windows[0]
             return cell["workload"] in _PAIR and (plain or hinted)
-        return plain and row.variant in ("off", "adaptive") and cell["workload"] in kinds
+        return plain and row.variant in (stock, "adaptive") and cell["workload"] in kinds
 
     return tuple(filter(has, view.rows))
 

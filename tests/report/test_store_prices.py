@@ -66,7 +66,8 @@ def test_a_store_that_was_not_measured_makes_no_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stock", "ours"), [("off", "adaptive"), ("off-mglru", "adaptive-mglru"), ("debian", "module")]
+    ("stock", "ours"),
+    [("unpatched", "adaptive"), ("off", "adaptive"), ("off-mglru", "adaptive-mglru"), ("debian", "module")],
 )
 def test_pairs_of_works_show_where_the_window_is_not_as_good_as_the_better_setting(stock: str, ours: str) -> None:
     costs = {("none", ours): 157, ("none", stock): 400, ("own", stock): 150}
