@@ -130,7 +130,6 @@ def lock(name: str) -> str:
     [
         ("demo", ["lab"]),
         ("demo --picture reads.svg", ["figures"]),
-        ("trace heatmap x.trace --svg x.svg", ["figures"]),
         ("measure x --workers 2", ["lab", "cluster"]),
         ("compare --cluster=tcp://a:1", ["figures", "cluster"]),
         ("exec -- ./x --workers 2", ["lab"]),

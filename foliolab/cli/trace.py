@@ -3,7 +3,8 @@
 
 import argparse
 
-from foliolab.cli import trace_heatmap, trace_record, trace_replay, trace_store
+from foliohost.cli import heatmap
+from foliolab.cli import trace_record, trace_replay, trace_store
 from foliolab.cli.options import add_module, add_verbs
 
 
@@ -12,4 +13,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_module(verbs, "record", trace_record)
     add_module(verbs, "store", trace_store)
     add_module(verbs, "replay", trace_replay)
-    add_module(verbs, "heatmap", trace_heatmap)
+    add_module(verbs, "heatmap", heatmap).epilog = "example: ./lab trace heatmap traces/lmdb-zipf.trace"

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pictures: what faults read, times of disks, regrets, losses, touches of a file; and those that documents have."""
+"""Pictures: what faults read, times of disks, regrets, losses; and those that documents have."""
 
-import pathlib
 from collections.abc import Mapping, Sequence
-from itertools import cycle, groupby
+from itertools import cycle
 from math import nan
+from pathlib import Path
 from typing import Any, Literal
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch, PathPatch
-from matplotlib.path import Path
 from matplotlib.ticker import NullLocator
 
-from foliohost.report.heatmap import heatmap
-from foliohost.trace import Trace
 from foliolab.analyse.compared import Question
 from foliolab.analyse.differences import Change
 from foliolab.analyse.losses import THRESHOLD, Matrix, make_matrix, make_pairs
@@ -26,7 +22,7 @@ from foliolab.report.columns import count, mib, with_unit
 from foliolab.report.devices import by_device, intervals, over, pair_of
 from foliolab.report.losses import passed_over
 from foliolab.report.reads import READ_AHEAD_KB, READS, Panel, RecordedReads
-from foliolab.report.svg import COLOURS, HEAT, Picture, figure, ratio_rows, rows_of, to_svg
+from foliolab.report.svg import COLOURS, Picture, figure, ratio_rows, rows_of, to_svg
 from foliolab.report.titles import device_title, titles_of
 from foliolab.report.view import View, make_views
 from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, TRACES
@@ -35,13 +31,11 @@ _MIB = 1 << 20
 _LEAST_RUN = 0.006
 """What is smaller is drawn as so much of the file, or it could not be seen."""
 _OF_DEVICES = ("adaptive", "published", "off", "rival", "loss")
-_COLUMNS, _ROWS = 175, 80
-"""Of the cells in which touches are counted."""
-_TIMES = pathlib.Path("docs/times.svg")
+_TIMES = Path("docs/times.svg")
 """The picture of times by device, in the repository."""
 _REPORTS, _WINDOW_KB = "reports", 128
 """What it is of: an experiment, with the default window."""
-_REGRETS, _LOSSES = pathlib.Path("docs/regret.svg"), pathlib.Path("docs/workloads.svg")
+_REGRETS, _LOSSES = Path("docs/regret.svg"), Path("docs/workloads.svg")
 _POLICIES = {
     "adaptive": ("adaptive window", "adaptive"),
     "first-steps": ("first steps for mainline", "published"),
@@ -64,7 +58,7 @@ _CHANGES = {Change.BETTER: "gain", Change.WORSE: "loss", Change.SUSPECTED: "loss
 
 def of_documents(
     reads: RecordedReads | None, samples: Sequence[Sample], regrets: Sequence[Mapping[str, Any]]
-) -> dict[pathlib.Path, str]:
+) -> dict[Path, str]:
     """The pictures that can be drawn, by their files in the repository; ``regrets`` are as of ``summary_to_json``."""
     reports = [
         each
@@ -185,30 +179,3 @@ def losses_picture(matrix: Matrix, name: str) -> Picture:
     return Picture(
         name, "What decides in each workload, with its 95 % interval; hollow was not shown, or is of no account", drawn
     )
-
-
-def touches_picture(trace: Trace, file: int, title: str) -> Picture:
-    """Place in a file, by its index, over time, and as shades how often it is touched; ``title`` names the trace."""
-    found = heatmap(trace, file, _COLUMNS, _ROWS)
-    wide, high = found.time.end / _COLUMNS, found.place.end / _ROWS
-    drawn = figure(440)
-    axes = drawn.subplots()
-    runs: dict[int, list[Path]] = {}
-    for number, row in enumerate(found.cells):
-        top, bottom = number * high, (number + 1) * high
-        for shade, cells in groupby(enumerate(row), lambda cell: found.shade(cell[1], len(HEAT))):
-            columns = [column for column, _ in cells]
-            left, right = columns[0] * wide, (columns[-1] + 1) * wide
-            corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
-            runs.setdefault(shade, []).append(Path(corners, closed=True))
-    for shade, paths in runs.items():
-        if shade >= 0:
-            axes.add_patch(PathPatch(Path.make_compound_path(*paths), color=COLOURS[HEAT[shade]], linewidth=0))
-    axes.set_xlim(0, found.time.end)
-    axes.set_ylim(found.place.end, 0)
-    axes.set_xlabel(", ".join(filter(None, (found.time.title, found.time.unit))))
-    axes.set_ylabel(f"{found.place.title}, {found.place.unit}")
-    handles = [Patch(color=COLOURS[name]) for name in HEAT]
-    labels = [f"{found.what} in a cell: 1", *[""] * (len(HEAT) - 2), count(found.most)]
-    drawn.legend(handles, labels, loc="outside lower center", ncols=len(HEAT), frameon=False, handlelength=1.2)
-    return Picture(f"touches-{title}", f"{title}: {found.what} of {found.name}", drawn)

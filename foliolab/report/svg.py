@@ -36,15 +36,7 @@ _LIGHT_AND_DARK = {
     "loss": ("#cf222e", "#ff7b72"),
     "gain": ("#0969da", "#58a6ff"),
     "same": ("#8c959f", "#6e7681"),
-    "heat1": ("#cfe4fb", "#173a5e"),
-    "heat2": ("#f7e3b5", "#5a4a16"),
-    "heat3": ("#f3bd74", "#74500f"),
-    "heat4": ("#e58a4b", "#9a4a12"),
-    "heat5": ("#c9472f", "#d9542f"),
-    "heat6": ("#8f1d2c", "#ff8a75"),
 }
-HEAT = tuple(f"heat{number}" for number in range(1, 7))
-"""From least to most."""
 
 COLOURS = {name: f"#00{number:02x}fe" for number, name in enumerate(_LIGHT_AND_DARK)}
 """What matplotlib gets for each."""

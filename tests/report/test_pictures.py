@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What pictures show: titles, how many marks, and where they are."""
 
-from array import array
-
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from foliohost.report.heatmap import heatmap
-from foliohost.trace import Trace, TraceFile
 from foliolab.analyse.losses import make_pairs
 from foliolab.experiment.load import find_experiment
 from foliolab.report.devices import by_device
 from foliolab.report.losses import loss_columns
-from foliolab.report.pictures import losses_picture, reads_picture, regret_picture, times_picture, touches_picture
+from foliolab.report.pictures import losses_picture, reads_picture, regret_picture, times_picture
 from foliolab.report.reads import Panel, Reads, RecordedReads, Stretch
 from foliolab.report.view import make_views
 from foliolab.simulate.suite import GROUPS
@@ -33,13 +29,6 @@ RECORDED = RecordedReads(
     kernel="k1",
     code="t1",
     backend="qemu-tcg",
-)
-TRACE = Trace(
-    files=(TraceFile("data <1> & more", 512), TraceFile("other", 4)),
-    file_of=array("I", [0, 0, 1, 0, 0, 0, 0, 0]),
-    page_of=array("I", [0, 0, 3, 511, 255, 256, 256, 256]),
-    window=16,
-    other={"times_ms": [0, 1000, 1000, 5000], "live": {"reads": True}},
 )
 
 
@@ -129,14 +118,3 @@ def test_a_loss_that_too_few_boots_show_is_hollow_as_tables_have_it_in_parenthes
     assert "(+50.0 %)" in {*loss_columns(few, make_pairs(few))[5].cells}
     *_, mark = losses_picture(few, "workloads").figure.axes[0].lines
     assert mark.get_fillstyle() == "none"
-
-
-def test_touches_are_as_large_as_the_cells_that_have_any() -> None:
-    found = touches_picture(TRACE, 0, "a & b")
-    assert found.title == "a & b: pages read of data <1> & more"
-    axes = found.figure.axes[0]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time, s", "place in the file, MiB")
-    runs = [np.asarray(run) for patch in axes.patches for run in patch.get_path().to_polygons()]
-    cells = sum(bool(cell) for line in heatmap(TRACE, 0, 175, 80).cells for cell in line)
-    areas = [float(np.prod(np.ptp(run, axis=0))) for run in runs]
-    assert sum(areas) == pytest.approx(cells * 5 / 175 * 2 / 80)

@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     trace = read_trace(arguments.trace)
-    file = chosen(trace, arguments.trace, arguments.file)
+    file = _chosen(trace, arguments.trace, arguments.file)
     console = terminal()
     print_heatmap(console, trace, file)
     others = sum(1 for number in set(trace.file_of) if number != file)
@@ -32,7 +32,7 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def chosen(trace: Trace, path: Path, pattern: str | None) -> int:
+def _chosen(trace: Trace, path: Path, pattern: str | None) -> int:
     """The index of the file with most touches, of those that a pattern names; UsageError if there is none."""
     touched = trace.touches_by_file()
     found = [
