@@ -224,9 +224,9 @@ def run_boot(
     cells: Sequence[ProgramCell],
     console: Path,
     *,
+    before: Callable[[ProgramCell], None],
     after: Callable[[Run], None],
-    before: Callable[[ProgramCell], None] = lambda cell: None,
-    on_output: OnOutput | None = None,
+    on_output: OnOutput,
 ) -> None:
     """Run the program in every cell of one boot, in order; ``console`` gets the guest's log.
 

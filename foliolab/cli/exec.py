@@ -8,14 +8,16 @@ libsqlite3-0 --copy ./my-test -- /files/my-test /data
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from foliolab.arch import machine_name
 from foliolab.campaign.program import Program, ProgramCell, Run, boots, run_boot, spooled_input
-from foliolab.cli.in_guest import Asked, Guests, add_program, pass_on, require_ours, variants_of
-from foliolab.cli.options import add_extras, add_kernels, add_profile, limits_of, require_room_for
+from foliolab.cli.in_guest import Asked, Guests, add_program, pass_on
+from foliolab.cli.options import add_extras, add_kernels, add_profile, limits_of, names_of, require_room_for
 from foliolab.errors import GuestCrashed, UsageError
+from foliolab.experiment.variants import Variant, choose, load_variants, on_kernels
 from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import say
@@ -46,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     limits = limits_of(arguments.read_ahead_kb)
     asked = Asked.by(arguments)
-    variants = variants_of(arguments.variant, arguments.kernels, asked, _DEFAULT)
+    variants = _variants(asked)
     if arguments.read_ahead_kb and not asked.data and not asked.root:
         raise UsageError("--read-ahead-kb is of disks; give the guest one with --data, --data-size, --disk or a root.")
     if arguments.keep and not asked.data:
@@ -59,7 +61,7 @@ def handle(arguments: argparse.Namespace) -> int:
     planned = boots(variants, limits)
     names = [cells[0].variant.kernel for cells in planned]
     kernels = asked.build(names, arguments.profile, arguments.extras)
-    require_ours(variants, kernels)
+    _require_ours(variants, kernels)
     guests = asked.guests(kernels, ["measure"], files)
     facts: dict[str, Any] = {
         "program": asked.argv,
@@ -79,6 +81,25 @@ def handle(arguments: argparse.Namespace) -> int:
         elif arguments.keep:
             keep(program.disks[0], arguments.keep, arguments.force)
     return _judge(runs, failed)
+
+
+def _variants(asked: Asked) -> tuple[Variant, ...]:
+    """UsageError for one that the machine cannot have."""
+    named, kernels = asked.arguments.variant, asked.arguments.kernels
+    chosen = choose(names_of("--variant", _DEFAULT if named is None and not kernels else named), load_variants())
+    if kernels:
+        chosen = on_kernels(chosen, kernels, asked=True)
+    for variant in chosen:
+        if obstacle := variant.obstacle(machine_name(asked.arch.name, asked.page_size)):
+            raise UsageError(obstacle)
+    return chosen
+
+
+def _require_ours(variants: Sequence[Variant], kernels: Mapping[str, BuiltKernel]) -> None:
+    """UsageError for a variant that takes our code on a kernel that has none of it."""
+    for variant in variants:
+        if sentence := variant.lacking(kernels[variant.kernel].ours):
+            raise UsageError(sentence)
 
 
 def _run(

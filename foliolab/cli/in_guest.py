@@ -9,13 +9,12 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import cast, get_args
 
-from foliolab.arch import Architecture, Bytes, machine_name
+from foliolab.arch import Architecture, Bytes
 from foliolab.campaign.program import Input, Mounted, Program, require_static
 from foliolab.cli import options
 from foliolab.device import Device, device_of
 from foliolab.disks.userland import Directory, Packages, Root
 from foliolab.errors import UsageError
-from foliolab.experiment.variants import Variant, choose, load_variants, on_kernels
 from foliolab.kernel import timed_disk
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
@@ -157,28 +156,6 @@ class Guests:
     """Without disks, by the name of the kernel."""
     helper: GuestConfig
     """That makes disks."""
-
-
-def variants_of(
-    names: str | None, kernels: Sequence[str], asked: Asked, default: str | None = None
-) -> tuple[Variant, ...]:
-    """The variants of these names on these kernels; UsageError for one that the machine cannot have."""
-    if names is None and not kernels:
-        names = default
-    chosen = choose(options.names_of("--variant", names), load_variants())
-    if kernels:
-        chosen = on_kernels(chosen, kernels, asked=True)
-    for variant in chosen:
-        if obstacle := variant.obstacle(machine_name(asked.arch.name, asked.page_size)):
-            raise UsageError(obstacle)
-    return chosen
-
-
-def require_ours(variants: Sequence[Variant], kernels: Mapping[str, BuiltKernel]) -> None:
-    """UsageError for a variant that takes our code on a kernel that has none of it."""
-    for variant in variants:
-        if sentence := variant.lacking(kernels[variant.kernel].ours):
-            raise UsageError(sentence)
 
 
 def pass_on(stream: int, data: bytes) -> None:

@@ -7,12 +7,11 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from foliohost.trace import Trace, TraceFile
-from foliolab.errors import NoResult, UsageError
+from foliolab.errors import NoResult
 from foliolab.vm.guest import Guest, OnOutput
 
 WINDOW = 16
 """Pages; the least that guest/tools/touches.c takes."""
-MOST_WINDOW = 512
 MOST_TOUCHES = 4_000_000
 
 _OUTPUT = "/tmp/touches"
@@ -36,10 +35,8 @@ def record(
     The files are those of the file system at ``files``. A touch may be missing if fewer than ``window`` other pages
     were touched since the last one of its page. Whatever else runs in the guest meanwhile is recorded, too.
 
-    What was run may have failed, which the status tells. GuestFailure or NoResult if there is no recording, UsageError
-    for what cannot be recorded.
+    What was run may have failed, which the status tells. GuestFailure or NoResult if there is no recording.
     """
-    require_bounds(window, most)
     options = {"files": files, "window": window, "most": most, "out": _OUTPUT}
     command = ["touches", *(f"--{name}={value}" for name, value in options.items()), "--", *argv]
     memory_bytes = _available(guest)
@@ -66,14 +63,6 @@ def record(
         other={"cut": header["cut"]} if header["cut"] else {},
     )
     return trace, header["status"]
-
-
-def require_bounds(window: int, most: int) -> None:
-    """Raise UsageError for a window or a number of touches that ``record`` does not take."""
-    if not WINDOW <= window <= MOST_WINDOW:
-        raise UsageError(f"The window is {WINDOW} pages at least and {MOST_WINDOW} at most.")
-    if most < 1:
-        raise UsageError("One touch at least has to be recorded.")
 
 
 def without_repeats(file_of: "array[int]", page_of: "array[int]", window: int) -> "tuple[array[int], array[int]]":

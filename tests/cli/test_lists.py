@@ -17,7 +17,7 @@ NAMES = [
     "report sparse-mmap --released --table --column x=off --metric",
     "exec --variant",
     "exec --packages",
-    "trace record -o /tmp/x.trace --variant",
+    "trace record -o /tmp/x.trace --packages",
     "trace replay --variant",
     "trace store -o /tmp --workload zipf --store",
     "trace store -o /tmp --store lmdb --workload",
@@ -27,7 +27,6 @@ NAMES = [
 ]
 LIMITS = [
     "exec --data-size 64M --read-ahead-kb",
-    "trace record -o /tmp/x.trace --variant off --read-ahead-kb",
     "trace replay --read-ahead-kb",
 ]
 PROGRAMS = ("exec", "trace record")

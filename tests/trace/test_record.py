@@ -112,13 +112,9 @@ def test_what_is_recorded_is_bounded_and_files_are_told_apart(guest: Guest) -> N
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--disk", "ext4:64M", "--window", "15"], "The window is 16 pages at least and 512 at most."),
-        (["--disk", "ext4:64M", "--window", "513"], "The window is 16 pages at least and 512 at most."),
-        (["--disk", "ext4:64M", "--most", "0"], "One touch at least has to be recorded."),
         (["--disk", "ext4:64M", "-o", "/nowhere/t"], "--output: /nowhere is no directory."),
         (["--disk", "ext4:64M", "-o", "/"], "--output: / cannot be written."),
         (["--disk", "ext4:64M", "--copy", "/nowhere"], "There is no file /nowhere to copy."),
-        (["--disk", "ext4:64M", "--read-ahead-kb", "128"], "--read-ahead-kb is of the runs that --variant asks for."),
         (["--disk", "ext4:64M", "--data", "/tmp"], "--disk makes a data disk of its own"),
         ([], "Only files on /data are recorded"),
     ],
