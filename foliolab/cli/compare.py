@@ -23,7 +23,6 @@ from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_table, to_markdown
 from foliolab.report.section import of_matrix
 from foliolab.report.terminal import print_section, terminal
-from foliolab.report.view import nobody
 from foliolab.reproduce.plan import made_by
 from foliolab.reproduce.released import read_released
 
@@ -99,7 +98,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(losses.to_json(matrix), indent=1))
     elif arguments.table:
-        print(matrix_to_table(matrix, made_by if arguments.released else nobody), end="")
+        print(matrix_to_table(matrix, made_by if arguments.released else None), end="")
     elif arguments.markdown:
         print(to_markdown(of_matrix(matrix, everything=arguments.all)), end="")
     else:

@@ -13,15 +13,13 @@ from rich.console import Console
 from foliolab.arch import NATIVE, machine_name
 from foliolab.campaign.measure import Request, measure
 from foliolab.campaign.runner import failure_of
-from foliolab.cli.options import add_kernels
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.variants import choose_one
 from foliolab.files import results_directory, write_atomic
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.code import code_of
-from foliolab.kernel.name import PATCHED, UNPATCHED
-from foliolab.kernel.series import check_names
+from foliolab.kernel.name import PATCHED
 from foliolab.report.reads import EVENTS, PICTURED, READ_AHEAD_KB, RECORDED, Panel, RecordedReads, parse
 from foliolab.report.section import of_view
 from foliolab.report.terminal import print_section, terminal
@@ -42,7 +40,6 @@ _TRACING = "/sys/kernel/tracing"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write a picture of the reads (SVG), and no more")
-    add_kernels(parser, "compare ours with this kernel, too")
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -55,13 +52,11 @@ def handle(arguments: argparse.Namespace) -> int:
         write_atomic(results_directory() / RECORDED, json.dumps(asdict(found)))
         write_atomic(arguments.picture, to_svg(reads_picture(found)))
         return 0
-    check_names(arguments.kernels)
     console = terminal()
     console.print("A model of the page cache says:\n")
     _show(console, Request("sparse-mmap", scale="demo", backend="model"))
     console.print("\nNow the kernel itself, which may have to be built first.\n")
-    kernels = [UNPATCHED, PATCHED, *arguments.kernels] if arguments.kernels else []
-    _show(console, Request("sparse-mmap", scale="demo", kernels=kernels))
+    _show(console, Request("sparse-mmap", scale="demo"))
     print("Next: './lab measure sparse-mmap' for the full table, './lab exec -- ./program' for your own program.")
     return 0
 
@@ -105,15 +100,10 @@ def record() -> RecordedReads:
             if not reads.runs:
                 raise NoResult(f"The trace of '{name}' has no reads of {DATA_FILE}.")
             panels.append(Panel(title, reads))
-    remark = (
-        f"One byte each of 1 % of the pages of a mapped file, at random; "
-        f"{_FILE_BYTES >> 20} MiB of file, {_MEMORY_MIB} MiB of memory, read_ahead_kb {READ_AHEAD_KB}"
-    )
     return RecordedReads(
         panels=tuple(panels),
         file_bytes=_FILE_BYTES,
         touched_bytes=touched,
-        remark=remark,
         kernel=kernel.hash,
         code=code_of(kernel.name, kernel.version, find_experiment(PICTURED).unaffected_by),
         backend=accelerator.backend,

@@ -47,7 +47,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_extras(parser)
     add_profile(parser)
     add_machine(parser)
-    parser.add_argument("--again", action="store_true", help="run what was run before, too")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
     add_json(form)
@@ -61,7 +60,7 @@ def handle(arguments: argparse.Namespace) -> int:
     suite = _SUITES[arguments.suite](asked, arch)
     kernels = [build(request) for request in requests]
 
-    results = suite.run_all(f"tests of {arguments.suite}", kernels, again=arguments.again)
+    results = suite.run_all(f"tests of {arguments.suite}", kernels)
     title = f"{suite.title.format(version=kernels[0].version)}, {machine_name(arch.name, page_size)}"
     if arguments.json:
         print(json.dumps({"title": title, "tests": {name: _facts(found) for name, found in results.items()}}))

@@ -97,5 +97,5 @@ def handle(arguments: argparse.Namespace) -> int:
     if error := failure_of(measured.samples):
         raise error
     if arguments.check:
-        check([view], comparisons)
+        check(view.verdicts, comparisons)
     return 0

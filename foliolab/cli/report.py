@@ -34,7 +34,7 @@ from foliolab.report.markdown import (
 from foliolab.report.section import sections
 from foliolab.report.store_prices import PRICES
 from foliolab.report.terminal import print_section, terminal
-from foliolab.report.view import View, nobody, views_of
+from foliolab.report.view import View, views_of
 from foliolab.reproduce.plan import made_by
 from foliolab.reproduce.released import read_released
 
@@ -132,7 +132,7 @@ def handle(arguments: argparse.Namespace) -> int:
     comparisons = compare([view.group for view in views], experiments)
     _print(views, comparisons, heads, arguments)
     if arguments.check:
-        check(views, comparisons)
+        check((verdict for view in views for verdict in view.verdicts), comparisons)
     return 0
 
 
@@ -186,7 +186,7 @@ def _wanted(arguments: argparse.Namespace, columns: Sequence[Shown]) -> tuple[li
 def _print(
     views: Sequence[View], comparisons: Sequence[Agreement], heads: dict[str, Shown], arguments: argparse.Namespace
 ) -> None:
-    source = made_by if arguments.released else nobody
+    source = made_by if arguments.released else None
     if arguments.json:
         rows = [row for view in views for row in view.to_json()]
         verdicts = [verdict for view in views for verdict in view.verdicts_to_json()]

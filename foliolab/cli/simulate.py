@@ -16,7 +16,7 @@ from foliolab.cli.options import add_json, names_of, print_rows
 from foliolab.device import Device, device_of, help_text, load_devices
 from foliolab.errors import UsageError, require_known
 from foliolab.files import TRACES
-from foliolab.report.expected import check_all
+from foliolab.report.expected import check
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.simulate import print_ablations, print_regret
 from foliolab.report.terminal import terminal
@@ -65,7 +65,7 @@ def handle(arguments: argparse.Namespace) -> int:
     else:
         print_regret(terminal(), rows)
     if arguments.check:
-        check_all(verdicts(suite, rows))
+        check(verdicts(suite, rows))
     return 0
 
 

@@ -30,6 +30,8 @@ from foliolab.trace.record import record
 from foliolab.vm.accel import choose
 
 _SECONDS = 900
+_TIMES = 2
+"""Of the measurements: the database is so many times the memory."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="DIRECTORY", type=Path, required=True, help="where STORE-WORKLOAD.trace go")
     add("--store", metavar="NAME,...", required=True)
     add("--workload", metavar="NAME,...", required=True)
-    add("--times", type=int, default=2, help="of the measurements: the database is so many times the memory (2)")
     add("--seed", type=int, default=1, help="of random choices, and the repetition of measurements (1)")
     add("--judged-only", action="store_true", help="note in the traces that nothing may be tuned by them")
     add_machine(parser)
@@ -51,7 +52,7 @@ def handle(arguments: argparse.Namespace) -> int:
     other: dict[str, str | bool] = {"judged_only": True} if arguments.judged_only else {}
     stores, workloads = names_of("--store", arguments.store), names_of("--workload", arguments.workload)
     # Whatever is not known is told before anything is recorded.
-    planned = {store: [_cell(scale, store, workload, arguments.times) for workload in workloads] for store in stores}
+    planned = {store: [_cell(scale, store, workload) for workload in workloads] for store in stores}
     for store, cells in planned.items():
         other["data"] = store_disk(arch, store).hash
         for cell, trace in _traces(arch, page_size, cells, arguments.seed):
@@ -62,12 +63,12 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _cell(scale: Scale, store: str, workload: str, times: int) -> Cell:
+def _cell(scale: Scale, store: str, workload: str) -> Cell:
     """Any of the cells that do the same accesses."""
-    wanted: dict[str, Value] = {"store": store, "workload": workload, "hint": "none", "times": times}
+    wanted: dict[str, Value] = {"store": store, "workload": workload, "hint": "none", "times": _TIMES}
     found = [cell for cell in scale.cells if cell.matches(wanted)]
     if not found:
-        raise UsageError(f"'{EXPERIMENT}' has no workload '{workload}' of '{store}' with --times {times}.")
+        raise UsageError(f"'{EXPERIMENT}' has no workload '{workload}' of '{store}'.")
     return found[0]
 
 
@@ -98,6 +99,6 @@ def _traces(arch: Architecture, page_size: int, cells: list[Cell], seed: int) ->
                 words = said.decode(errors="replace").strip() or f"status {status}"
                 raise NoResult(f"{cell.label} failed: {words}")
             # What it had while it was recorded does not matter; this is what the experiment gives it.
-            memory_bytes = trace.pages * trace.page_size // int(cell.as_dict()["times"])
+            memory_bytes = trace.pages * trace.page_size // _TIMES
             yield cell, replace(trace, memory_bytes=memory_bytes)
             task.advance()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Verdicts as lines of text, one an expectation and one more for each part of it that fails, and as an exit status."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.agreement import Agreement
@@ -72,24 +72,17 @@ def missed_columns(views: Sequence[View]) -> list[Column]:
     return [Column(("", title), tuple(column), 0, left=True) for title, column in cells.items()]
 
 
-def check_all(verdicts: Sequence[Verdict]) -> None:
-    """Raise ChecksFailed with every one that fails."""
-    failed = [f"{verdict.says}: {explain(verdict)}" for verdict in verdicts if verdict.status == Status.FAILS]
-    if failed:
-        raise ChecksFailed(f"{len(failed)} of {len(verdicts)} checks fail: {'; '.join(failed)}.")
-
-
-def check(views: Sequence[View], comparisons: Sequence[Agreement] = ()) -> None:
+def check(verdicts: Iterable[Verdict], comparisons: Sequence[Agreement] = ()) -> None:
     """Raise ChecksFailed if an expectation fails or the model is too far off, or if neither could be judged at all."""
-    verdicts = [verdict for view in views for verdict in view.verdicts if verdict.status != Status.NOT_MEASURED]
+    judged = [verdict for verdict in verdicts if verdict.status != Status.NOT_MEASURED]
     figures = [figure for comparison in comparisons for figure in comparison.figures]
-    if not verdicts and not figures:
+    if not judged and not figures:
         raise ChecksFailed("No expectation could be checked: what they are about was not measured.")
-    failed = [verdict for verdict in verdicts if verdict.status == Status.FAILS]
+    failed = [verdict for verdict in judged if verdict.status == Status.FAILS]
     sentences = []
     if failed:
         sentences.append(
-            f"{len(failed)} of {len(verdicts)} checks fail; the first: {failed[0].says}: {explain(failed[0])}."
+            f"{len(failed)} of {len(judged)} checks fail; the first: {failed[0].says}: {explain(failed[0])}."
         )
     beyond = [figure for comparison in comparisons for figure in comparison.beyond]
     if beyond:

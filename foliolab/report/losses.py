@@ -104,14 +104,15 @@ def legend(matrix: Matrix) -> list[str]:
     ]
 
 
-def origins(matrix: Matrix, made_by: MadeBy) -> list[str]:
+def origins(matrix: Matrix, made_by: MadeBy | None) -> list[str]:
     """For each part how often, of which kernels, and by which command it was measured."""
     sentences = []
     for part in matrix.parts:
         if part.group:
             mine = [each for each in matrix.differences if each.experiment == part.experiment.name]
             shown = [(each.cell, name) for each in mine for name in (each.variant, matrix.baseline)]
-            sentences.append(origin(part.group, (each.n for each in mine), made_by(part.group, shown)))
+            command = made_by(part.group, shown) if made_by else ""
+            sentences.append(origin(part.group, (each.n for each in mine), command))
     return sentences
 
 

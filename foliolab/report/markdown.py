@@ -15,7 +15,7 @@ from foliolab.report.section import Section
 from foliolab.report.simulate import ablation_columns, device_tables
 from foliolab.report.store_prices import PRICED, PRICES, shown_rows
 from foliolab.report.trace import difference_columns
-from foliolab.report.view import MadeBy, View, nobody, origin
+from foliolab.report.view import MadeBy, View, origin
 from foliolab.simulate.ablation import Ablation
 from foliolab.simulate.rows import RegretRow
 from foliolab.simulate.suite import FAMILIES, PATTERNS, TRACES, Suite
@@ -49,7 +49,7 @@ def _line(line: Line) -> str:
     return f"  - {line.text}" if line.detail else f"- {line.text}"
 
 
-def to_table(view: View, made_by: MadeBy = nobody) -> str:
+def to_table(view: View, made_by: MadeBy | None = None) -> str:
     """For a document: what decides, how often, of which kernels, and the command that measures it."""
     most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
     columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
@@ -57,7 +57,7 @@ def to_table(view: View, made_by: MadeBy = nobody) -> str:
 
 
 def variants_to_table(
-    view: View, heads: Mapping[str, Shown], metrics: Sequence[str] = (), made_by: MadeBy = nobody
+    view: View, heads: Mapping[str, Shown], metrics: Sequence[str] = (), made_by: MadeBy | None = None
 ) -> str:
     """For a document: ``variant_columns`` of the rows that these show, and the same about those."""
     rows = tuple(row for row in view.rows if any(shown.has(row) for shown in heads.values()))
@@ -66,14 +66,14 @@ def variants_to_table(
     return "\n".join([*_table(columns), "", _about(shown_view, made_by, metrics)]) + "\n"
 
 
-def prices_to_table(view: View, which: str, made_by: MadeBy = nobody) -> str:
+def prices_to_table(view: View, which: str, made_by: MadeBy | None = None) -> str:
     """For a document: one of PRICES of stores, and the same about what that shows."""
     columns = PRICES[which](view)
     shown = replace(view, rows=shown_rows(view, which))
     return "\n".join([*_table(columns), "", _about(shown, made_by, PRICED if which == "workloads" else ())]) + "\n"
 
 
-def devices_to_table(views: Sequence[View], made_by: MadeBy = nobody) -> str:
+def devices_to_table(views: Sequence[View], made_by: MadeBy | None = None) -> str:
     """For a document: what the adaptive window does on each timed disk, and the same about each."""
     about = [f"- {_about(view, made_by, ('seconds', view.metric))}" for view in views]
     return "\n".join([*_table(device_columns(views)), "", *about]) + "\n"
@@ -89,13 +89,13 @@ def missed_to_table(views: Sequence[View]) -> str:
     return "\n".join(_table(missed_columns(views))) + "\n"
 
 
-def _about(view: View, made_by: MadeBy, metrics: Sequence[str] = ()) -> str:
+def _about(view: View, made_by: MadeBy | None, metrics: Sequence[str] = ()) -> str:
     """How often its rows were measured, of which kernels, by which command, and how far boots are apart."""
-    command = made_by(view.group, ((row.cell, row.variant) for row in view.rows))
+    command = made_by(view.group, ((row.cell, row.variant) for row in view.rows)) if made_by else ""
     return " ".join([origin(view.group, (row.n for row in view.rows if row.n), command), *view.repeats(metrics)])
 
 
-def matrix_to_table(matrix: Matrix, made_by: MadeBy = nobody) -> str:
+def matrix_to_table(matrix: Matrix, made_by: MadeBy | None = None) -> str:
     """For a document: what decides in each workload, with the boots and the command behind it.
 
     NoResult if there is nothing to compare.

@@ -63,12 +63,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class RecordedReads:
-    """What kernels read of one file for the same touches, and all that is said about it."""
+    """What kernels read of one file for the same touches, and what with."""
 
     panels: tuple[Panel, ...]
     file_bytes: int
     touched_bytes: int
-    remark: str
     kernel: str
     """Its hash."""
     code: str

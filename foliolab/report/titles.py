@@ -26,15 +26,10 @@ def titles() -> _Titles:
     return Place(_FILE).convert(read_toml(_FILE), _Titles)
 
 
-def title_of(experiment: str, cell: Cell) -> str:
-    """The cell's title, or its label if it has none."""
-    label = cell.without(_SHARED).label
-    return titles().cells.get(experiment, {}).get(label, cell.label)
-
-
 def titles_of(experiment: str, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """The title of each; the labels where some would share a title."""
-    titled = tuple(title_of(experiment, cell) for cell in cells)
+    """The title of each, or its label if it has none; the labels of all where some would share a title."""
+    known = titles().cells.get(experiment, {})
+    titled = tuple(known.get(cell.without(_SHARED).label, cell.label) for cell in cells)
     return titled if len(set(titled)) == len(titled) else tuple(cell.label for cell in cells)
 
 

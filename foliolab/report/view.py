@@ -60,11 +60,6 @@ MadeBy = Callable[[Group, ShownPlaces], str]
 """The command that measures what a table shows of a group; empty if none does."""
 
 
-def nobody(_group: Group, _shown: ShownPlaces) -> str:
-    """Of samples that are no part of the plan: whoever measured them knows how."""
-    return ""
-
-
 def origin(group: Group, counts: Iterable[int], command: str) -> str:
     """Below a table of a document: how often its rows were measured, of which kernels, and by which command."""
     ordered = sorted(counts)

@@ -126,32 +126,24 @@ def documents(parts: Iterable[Part]) -> list[str]:
 
 _Place = tuple[str, str, int]
 """Of a measurement in its experiment: cell, variant, repetition."""
+_Parameters = Mapping[str, str | int | float]
+_Settings = tuple[Mapping[str, Value], _Parameters]
+PlannedPlaces = Mapping[_Place, _Settings]
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Under which something is measured."""
-
-    switches: Mapping[str, Value]
-    parameters: Mapping[str, str | int | float]
-    """Without the number of processors, of which a backend may give fewer."""
-
-    @classmethod
-    def of(cls, switches: Mapping[str, Value], parameters: Mapping[str, str | int | float]) -> "Settings":
-        return cls(switches, {name: value for name, value in parameters.items() if name != "cpus"})
-
-
-PlannedPlaces = Mapping[_Place, Settings]
+def _settings(switches: Mapping[str, Value], parameters: _Parameters) -> _Settings:
+    """Under which something is measured, without the number of processors, of which a backend may give fewer."""
+    return switches, {name: value for name, value in parameters.items() if name != "cpus"}
 
 
 @cache
 def places_of(part: Part) -> PlannedPlaces:
     """Of what a part of the plan measures, if it is an experiment."""
     plan, *_ = planned(part.request())
-    recorded = plan.scale.parameters.recorded()
+    parameters = plan.scale.parameters.recorded()
     return {
-        (_text(step.cell.as_dict()), step.variant.name, step.repetition): Settings.of(
-            dict(step.variant.switches), recorded
+        (_text(step.cell.as_dict()), step.variant.name, step.repetition): _settings(
+            dict(step.variant.switches), parameters
         )
         for step in plan.steps
     }
@@ -215,7 +207,7 @@ def measured(
 
     def fresh(sample: Sample) -> bool:
         """Whether it is of settings and the code as they stand, as far as this can affect the experiment."""
-        if Settings.of(sample.switches, sample.parameters) != places[_place_of(sample)]:
+        if _settings(sample.switches, sample.parameters) != places[_place_of(sample)]:
             return False
         if sample.backend == MODEL:
             return sample.kernel.hash == policy

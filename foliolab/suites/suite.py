@@ -74,7 +74,7 @@ class ForeignSuite:
     """What count() counts, if anything."""
     count: Callable[[str], int] = len
 
-    def run(self, name: str, kernel: BuiltKernel, boot: int = 1, *, again: bool = False) -> Result:
+    def run(self, name: str, kernel: BuiltKernel, boot: int = 1) -> Result:
         """The result of one test on one kernel: of a boot, or what an earlier one has left in the results directory."""
         call, accelerator = self.calls[name], choose(kernel.arch)
         key = digest([self.layout, kernel.hash, accelerator.backend, *call.key])
@@ -82,7 +82,7 @@ class ForeignSuite:
         place = results_directory() / self.place / f"{stem(kernel.name)}-{file}-{key}-{boot}.json"
 
         log = place.with_suffix(".log")
-        if again or not place.exists():
+        if not place.exists():
             write_atomic(place, json.dumps(self._boot(call, call.guest(kernel, accelerator), log)))
         facts = json.loads(place.read_text())
         output = facts.pop("output")
@@ -123,14 +123,14 @@ class ForeignSuite:
             "complaint": bad[0] if bad else "",
         }
 
-    def run_all(self, what: str, kernels: Sequence[BuiltKernel], *, again: bool) -> Results:
+    def run_all(self, what: str, kernels: Sequence[BuiltKernel]) -> Results:
         """Run every test on every kernel; ``what`` names them in the progress report."""
         results = {}
         with working(f"running {what}", len(self.calls) * len(kernels)) as task:
 
             def one(name: str, kernel: BuiltKernel, boot: int) -> Result:
                 task.note(f"{name}, {kernel.name}")
-                return self.run(name, kernel, boot, again=again)
+                return self.run(name, kernel, boot)
 
             for name in self.calls:
                 results[name] = compared(kernels, partial(one, name))

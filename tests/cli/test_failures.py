@@ -122,7 +122,7 @@ def test_with_a_ref_changes_are_left_out_aloud(dirty: Path, tmp_path: Path) -> N
     assert done.returncode == 25
 
 
-@pytest.mark.parametrize("command", [["kselftest"], ["demo"], ["measure", "sparse-mmap", "--kernel", "patched"]])
+@pytest.mark.parametrize("command", [["kselftest"], ["measure", "sparse-mmap", "--kernel", "patched"]])
 def test_a_ref_is_looked_at_before_anything_is_fetched(command: list[str], dirty: Path, tmp_path: Path) -> None:
     places = {"FOLIOLAB_CACHE": str(tmp_path / "cache"), "FOLIOLAB_RESULTS": str(tmp_path / "results")}
     done = lab(*command, "--kernel", f"{dirty}@gone", **places)

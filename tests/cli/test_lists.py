@@ -68,7 +68,6 @@ def test_no_window_is_empty(command: str, capsys: pytest.CaptureFixture[str]) ->
         ("compare --kernel", 24, "'' names no kernel"),
         ("compare --no-run --baseline", 11, "There is no variant ''; known: "),
         ("kselftest --kernel", 24, "'' names no kernel"),
-        ("demo --kernel", 24, "'' names no kernel"),
         ("shell --kernel", 24, "'' names no kernel"),
         ("kernel build --kernel", 24, "'' names no kernel"),
         ("exec --kernel", 24, "'' names no kernel"),

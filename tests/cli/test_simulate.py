@@ -77,7 +77,11 @@ def test_unknown_names(argv: list[str], words: str) -> None:
     ("regret_of_adaptive", "status", "words"),
     [
         (0.99, 0, ""),
-        (1.6, 1, "lab: 2 of 104 checks fail: adaptive is near the best window: patterns, adaptive, mean: 1.6, "),
+        (
+            1.6,
+            1,
+            "lab: 2 of 24 checks fail; the first: adaptive is near the best window: patterns, adaptive, mean: 1.6, ",
+        ),
     ],
 )
 def test_check(

@@ -25,7 +25,6 @@ RECORDED = RecordedReads(
     ),
     file_bytes=128 * MIB,
     touched_bytes=MIB,
-    remark="",
     kernel="k1",
     code="t1",
     backend="qemu-tcg",

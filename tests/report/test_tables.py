@@ -210,8 +210,8 @@ def test_rows_for_programs() -> None:
 
 def test_check_names_the_first_failure() -> None:
     with pytest.raises(ChecksFailed, match=r"^1 of \d+ checks fail; the first: published reads at least"):
-        check([view()])
-    check([view(sample(30 * GIB), sample(30 * GIB, variant="unpatched", named="unpatched", kernel="k0"))])
+        check(view().verdicts)
+    check(view(sample(30 * GIB), sample(30 * GIB, variant="unpatched", named="unpatched", kernel="k0")).verdicts)
 
 
 def test_aims_that_are_missed_are_a_table_of_what_fails_alone() -> None:

@@ -18,7 +18,7 @@ from foliolab.kernel import code, module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
 from foliolab.reproduce import released
-from foliolab.reproduce.plan import Part, PlannedPlaces, Settings, load_plan, measured, places_of
+from foliolab.reproduce.plan import Part, PlannedPlaces, load_plan, measured, places_of
 from foliolab.reproduce.released import (
     Output,
     code_behind,
@@ -33,9 +33,8 @@ from tests.samples import sample
 PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
 VARIANTS = ("unpatched", "adaptive")
 CELL = '{"pattern": "random"}'
-PLAIN = Settings({}, {})
 """Of the sample that all others are like, which has two processors."""
-PLACES: PlannedPlaces = {(CELL, variant, repetition): PLAIN for variant in VARIANTS for repetition in (1, 2)}
+PLACES: PlannedPlaces = {(CELL, variant, repetition): ({}, {}) for variant in VARIANTS for repetition in (1, 2)}
 MPROTECT = ("mprotect",)
 NOW = code_hash("6.12.1", without=MPROTECT)
 
@@ -76,7 +75,7 @@ def test_what_was_measured_with_other_code_counts_for_nothing_but_the_price() ->
 @pytest.mark.parametrize(("code", "older"), [(module.code_hash(), False), ("older", True), ("", True)])
 def test_the_module_goes_by_its_sources(code: str, older: bool) -> None:
     made = sample(1, variant="module", named="image:debian:6.12+module")
-    assert measured(PART, {(CELL, "module", 1): PLAIN}, [replace(made, code=code)]).older is older
+    assert measured(PART, {(CELL, "module", 1): ({}, {})}, [replace(made, code=code)]).older is older
 
 
 def test_what_was_measured_of_a_change_that_was_taken_back_does_not_hide_what_stands() -> None:
@@ -96,7 +95,7 @@ def test_what_is_of_another_place_counts_for_nothing(change: dict[str, Any]) -> 
 
 def test_a_timed_disk_and_another_are_shipped_beside_each_other() -> None:
     parts = [structs.replace(PART, name=device, device=device) for device in ("", "nvme", "hdd")]
-    places = [{place: Settings({}, {"device": part.device}) for place in PLACES} for part in parts]
+    places: list[PlannedPlaces] = [{place: ({}, {"device": part.device}) for place in PLACES} for part in parts]
     samples = [
         kept(variant, number, device=part.device, parameters={"device": part.device})
         for part in parts
@@ -115,7 +114,7 @@ def test_what_failed_is_measured_again() -> None:
 
 def test_what_was_measured_under_other_switches_is_measured_again() -> None:
     now, before = {"x/adaptive": 1}, {"x/adaptive": 2}
-    planned: PlannedPlaces = {(CELL, "adaptive", number): Settings(now, {}) for number in (1, 2)}
+    planned: PlannedPlaces = {(CELL, "adaptive", number): (now, {}) for number in (1, 2)}
     samples = [kept("adaptive", number, switches=now) for number in (1, 2)]
     assert measured(PART, planned, samples).complete
     found = measured(PART, planned, [samples[0], kept("adaptive", 2, switches=before)])
@@ -127,14 +126,14 @@ def test_what_was_measured_under_other_switches_is_measured_again() -> None:
 def test_what_was_measured_with_other_parameters_is_measured_again() -> None:
     """But for processors: under emulation a guest has one."""
     part = next(each for each in load_plan() if each.experiment == "exec-text")
-    ((cell, variant, _), planned), *_ = places_of(part).items()
+    ((cell, variant, _), (switches, parameters)), *_ = places_of(part).items()
     place = {"experiment": "exec-text", "scale": part.scale, "cell": json.loads(cell), "variant": variant}
-    made = {**place, "switches": dict(planned.switches), "named": "unpatched", "kernel": "k0"}
-    memory = planned.parameters["memory_bytes"]
+    made = {**place, "switches": dict(switches), "named": "unpatched", "kernel": "k0"}
+    memory = parameters["memory_bytes"]
     assert isinstance(memory, int)
     for changes, done in (({}, 1), ({"cpus": 1}, 1), ({"memory_bytes": memory // 2}, 0)):
-        measured_so = sample(1, **made, parameters={**planned.parameters, "cpus": 2, **changes})
-        assert measured(part, {(cell, variant, 1): planned}, [measured_so]).done == done
+        measured_so = sample(1, **made, parameters={**parameters, "cpus": 2, **changes})
+        assert measured(part, {(cell, variant, 1): (switches, parameters)}, [measured_so]).done == done
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

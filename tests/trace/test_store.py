@@ -24,9 +24,8 @@ METRICS = {"read_bytes": 5 << 20, "read_requests": 70, "major_faults": 60, "cach
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--store", "oracle", "--workload", "open"], "'stores' has no workload 'open' of 'oracle' with --times 2."),
-        (["--store", "git", "--workload", "update"], "'stores' has no workload 'update' of 'git' with --times 2."),
-        (["--store", "lmdb", "--workload", "open", "--times", "3"], "no workload 'open' of 'lmdb' with --times 3."),
+        (["--store", "oracle", "--workload", "open"], "'stores' has no workload 'open' of 'oracle'."),
+        (["--store", "git", "--workload", "update"], "'stores' has no workload 'update' of 'git'."),
         (["--store", "lmdb", "--workload", "open", "-o", "/nowhere"], "There is no directory /nowhere."),
     ],
 )
