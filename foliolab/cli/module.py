@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Build and export the adaptive window as a module for kernels that Debian has built."""
+"""Build and package the adaptive window as a module for kernels that Debian has built."""
 
 import argparse
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 from foliolab.arch import NATIVE
 from foliolab.cli.options import add_command, add_verbs
 from foliolab.errors import UsageError
-from foliolab.kernel import module, module_package
+from foliolab.kernel import module_package
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import MODULE, parse_name
 
@@ -16,8 +16,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
     verb = add_command(verbs, "build", _build.__doc__, _build)
     verb.add_argument("--kernel", metavar="NAME", default="image:debian:6.12", help="(default: image:debian:6.12)")
-    verb = add_command(verbs, "export", _export.__doc__, _export)
-    verb.add_argument("directory", type=Path, help="where to; must not exist yet")
     verb = add_command(verbs, "package", _package.__doc__, _package)
     verb.add_argument("directory", type=Path, nargs="?", default=Path(), help="where to (default: here)")
     verb.add_argument("--rpm", action="store_true", help="a package of RPM's, with the same files")
@@ -32,13 +30,6 @@ def _build(arguments: argparse.Namespace) -> int:
         )
     wanted = name.text if name.module else f"{name.text}+{MODULE}"
     print(build(KernelRequest(NATIVE, wanted)).module)
-    return 0
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    """Write the module's sources, complete with the policy, where DKMS looks for them."""
-    module.export(arguments.directory)
-    print(arguments.directory)
     return 0
 
 

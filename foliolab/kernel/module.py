@@ -2,13 +2,11 @@
 """The adaptive window as a module for kernels that Debian has built."""
 
 import re
-import shutil
 from pathlib import Path
 
 from foliolab.arch import Architecture
-from foliolab.errors import UsageError
 from foliolab.files import KERNEL, MODULE, digest_files
-from foliolab.kernel.debian_headers import built_module, copy_sources
+from foliolab.kernel.debian_headers import built_module
 
 NAME = "mmap_readahead_window"
 _POLICY = tuple(KERNEL / f"files/mm/mmap_readahead_window.{kind}" for kind in "ch")
@@ -35,16 +33,6 @@ def code_hash(directory: Path = MODULE) -> str:
 def built(release: str, arch: Architecture) -> Path:
     """The module for the kernel of which ``uname -r`` prints ``release``; guests load it after all others."""
     return built_module(f"99-{NAME}.ko", sources(), code_hash(), release, arch)
-
-
-def export(directory: Path) -> None:
-    """Write the sources into ``directory``, complete, as DKMS wants them; UsageError if it exists."""
-    if directory.exists():
-        raise UsageError(f"{directory} exists already; name a new directory for the module's sources.")
-    partial = directory.with_name(f".{directory.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    copy_sources(sources(), partial)
-    partial.rename(directory)
 
 
 def name_and_version() -> tuple[str, str]:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from foliolab.errors import BuildError, UsageError
-from foliolab.kernel.module import NAME, export, name_and_version
+from foliolab.kernel.debian_headers import copy_sources
+from foliolab.kernel.module import NAME, name_and_version, sources
 from foliolab.process import run, tool
 
 PACKAGE = "foliolab-readahead-dkms"
@@ -106,8 +107,7 @@ def _tree(directory: Path) -> Iterator[Path]:
     name, version = name_and_version()
     with tempfile.TemporaryDirectory(dir=directory.absolute(), prefix=f".{PACKAGE}.") as scratch:
         tree = Path(scratch) / "tree"
-        (tree / "usr/src").mkdir(parents=True)
-        export(tree / f"usr/src/{name}-{version}")
+        copy_sources(sources(), tree / f"usr/src/{name}-{version}")
         _write(tree, f"usr/share/doc/{PACKAGE}/copyright", _COPYRIGHT)
         for entry in (tree, *tree.rglob("*")):
             entry.chmod(0o755 if entry.is_dir() else 0o644)

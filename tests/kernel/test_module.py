@@ -22,7 +22,7 @@ from foliolab.files import KERNEL, MODULE, REPOSITORY, cache_directory, digest, 
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.debian_headers import built_module, compiled, headers
+from foliolab.kernel.debian_headers import built_module, compiled, copy_sources, headers
 from foliolab.kernel.debian_kernel import content, fetched
 from foliolab.kernel.name import BASE_VERSION, parse_name
 from foliolab.vm.disk import DATA_FILE, DataDisk
@@ -88,14 +88,11 @@ def test_all_name_the_kernels_on_which_it_was_tried() -> None:
     assert all(module_was_tried(f"#1 SMP Debian {version}.1-1") for version in VERSIONS)
 
 
-def test_exported_sources_are_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = tmp_path / "mmap-readahead-window"
-    assert main(["module", "export", str(place)]) == 0
-    assert {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()} == set(module.sources())
+def test_a_copy_of_its_sources_has_the_policy(tmp_path: Path) -> None:
+    copy_sources(module.sources(), tmp_path)
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == set(module.sources())
     for policy in ("mm/mmap_readahead_window.c", "mm/mmap_readahead_window.h"):
-        assert (place / policy).read_text() == (KERNEL / "files" / policy).read_text()
-    assert main(["module", "export", str(place)]) == 2
-    assert "exists already" in capsys.readouterr().err
+        assert (tmp_path / policy).read_text() == (KERNEL / "files" / policy).read_text()
 
 
 def test_its_code_is_what_is_compiled(tmp_path: Path) -> None:
@@ -451,7 +448,7 @@ def test_what_goes_wrong_is_counted_or_said(tmp_path: Path, stock_kernel: BuiltK
     found = headers(stock_kernel.release, NATIVE)
 
     def make(place: Path) -> None:
-        module.export(tmp_path / "module")
+        copy_sources(module.sources(), tmp_path / "module")
         compiled(tmp_path / "module", found, NATIVE.compiler, "KCFLAGS=-DSLOT_BITS=0")
         shutil.copyfile(tmp_path / f"module/{module.NAME}.ko", place / f"99-{module.NAME}.ko")
         breaking = shutil.copytree(BREAK_FTRACE, tmp_path / BREAK_FTRACE.name)
@@ -499,7 +496,7 @@ def test_a_kernel_with_another_prototype_is_named(tmp_path: Path, stock_kernel: 
     )
 
     def complaints_of_make() -> list[str]:
-        module.export(tmp_path / "module")
+        copy_sources(module.sources(), tmp_path / "module")
         with pytest.raises(BuildError, match=r"this kernel has another perf_event_mmap\(\)") as raised:
             compiled(tmp_path / "module", found, NATIVE.compiler, f"NOSTDINC_FLAGS=-nostdinc -I{tmp_path}/changed")
         return [str(raised.value)]

@@ -16,7 +16,7 @@ from foliolab.arch import NATIVE, X86_64
 from foliolab.files import cache_directory
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.debian_headers import Headers, compiled
+from foliolab.kernel.debian_headers import Headers, compiled, copy_sources
 from foliolab.kernel.source import Source
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk
@@ -33,7 +33,7 @@ def debug_kernel(source: Source, place: Path) -> tuple[Path, tuple[Path, ...]]:
     kernel = build(KernelRequest(NATIVE, "unpatched", "debug", ("ftrace",)))
     objects = cache_directory() / "build" / f"{source.home.name}-x86_64-debug-ftrace-unpatched"
     assert (objects / ".config").read_text() == kernel.config.read_text(), "another kernel was built there since"
-    module.export(place)
+    copy_sources(module.sources(), place)
     compiled(place, Headers(kernel.hash, objects / "source", objects), NATIVE.compiler)
     return kernel.image, (place / f"{module.NAME}.ko",)
 

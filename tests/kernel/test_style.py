@@ -13,7 +13,7 @@ from foliolab.errors import BuildError
 from foliolab.files import MODULE, RELEASE
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.debian_headers import compiled, headers
+from foliolab.kernel.debian_headers import compiled, copy_sources, headers
 from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
@@ -87,7 +87,7 @@ def test_no_warning_about_the_module(version: str, tmp_path: Path) -> None:
     place = tmp_path / "module"
 
     def warnings() -> list[str]:
-        module.export(place)
+        copy_sources(module.sources(), place)
         with (place / "memory.c").open("a") as stream:
             stream.write("\nint bad;\n")
         printed = compiled(place, found, NATIVE.compiler, "C=1", "W=1")
