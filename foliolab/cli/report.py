@@ -20,13 +20,12 @@ from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import check_name
 from foliolab.report import agreement
 from foliolab.report.columns import Shown
-from foliolab.report.devices import by_device
-from foliolab.report.expected import check
+from foliolab.report.devices import by_device, seconds_columns
+from foliolab.report.expected import check, missed_columns
 from foliolab.report.markdown import (
     devices_to_table,
-    missed_to_table,
+    document_table,
     prices_to_table,
-    seconds_to_table,
     to_markdown,
     to_table,
     variants_to_table,
@@ -197,10 +196,10 @@ def _print(
     elif not views:
         print(f"Nothing was measured yet; './lab measure {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.missed:
-        print(missed_to_table(views), end="")
+        print(document_table(missed_columns(views)), end="")
     elif arguments.by_device:
         if arguments.seconds:
-            print("\n".join(map(seconds_to_table, by_device(views))), end="")
+            print("\n".join(document_table(seconds_columns(found)) for found in by_device(views)), end="")
         else:
             print("\n".join(devices_to_table(found, source) for found in by_device(views)), end="")
     elif arguments.prices:

@@ -17,8 +17,8 @@ from foliolab.device import Device, device_of, help_text, load_devices
 from foliolab.errors import UsageError, require_known
 from foliolab.files import TRACES
 from foliolab.report.expected import check
-from foliolab.report.markdown import ablation_to_table, regret_to_table
-from foliolab.report.simulate import print_ablations, print_regret
+from foliolab.report.markdown import document_table, regret_to_table
+from foliolab.report.simulate import ablation_columns, does_column, print_ablations, print_regret
 from foliolab.report.terminal import terminal
 from foliolab.simulate.ablation import ablate, read_mechanisms
 from foliolab.simulate.rows import make_rows
@@ -74,7 +74,7 @@ def _ablate(suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], a
     if arguments.json:
         print_rows("mechanisms", (each.to_json() for each in found))
     elif arguments.table:
-        print(ablation_to_table(found), end="")
+        print(document_table([*ablation_columns(found), does_column(found)]), end="")
     else:
         print_ablations(terminal(), found)
 

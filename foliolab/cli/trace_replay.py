@@ -17,9 +17,9 @@ from foliolab.cli.trace_on import add_file_options, on_file, replay_on_file
 from foliolab.device import device_of
 from foliolab.errors import require_known
 from foliolab.files import TRACES
-from foliolab.report.markdown import replays_to_table
+from foliolab.report.markdown import document_table
 from foliolab.report.terminal import terminal
-from foliolab.report.trace import print_replays
+from foliolab.report.trace import difference_columns, print_replays
 from foliolab.reproduce.released import read_released
 from foliolab.trace.replay import RULES, read_replayable, replays
 
@@ -59,7 +59,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_rows("replays", (replay.to_json() for replay in found))
     elif arguments.table:
-        print(replays_to_table(found), end="")
+        print(document_table(difference_columns(found)), end="")
     else:
         print_replays(terminal(), found, device.name if device else "")
     return 0

@@ -9,18 +9,15 @@ from foliolab.analyse.losses import Matrix, make_pairs
 from foliolab.errors import NoResult
 from foliolab.report import losses
 from foliolab.report.columns import Column, Shown, make_columns, variant_columns
-from foliolab.report.devices import device_columns, seconds_columns
-from foliolab.report.expected import Line, missed_columns
+from foliolab.report.devices import device_columns
+from foliolab.report.expected import Line
 from foliolab.report.section import Section
-from foliolab.report.simulate import ablation_columns, device_tables
+from foliolab.report.simulate import device_tables
 from foliolab.report.store_prices import PRICED, PRICES, shown_rows
-from foliolab.report.trace import difference_columns
 from foliolab.report.view import MadeBy, View, origin
-from foliolab.simulate.ablation import Ablation
 from foliolab.simulate.rows import RegretRow
 from foliolab.simulate.suite import FAMILIES, PATTERNS, TRACES, Suite
 from foliolab.simulate.summary import by_way
-from foliolab.trace.replay import Replay
 
 _RANK_OF_OTHERS, _RANK_OF_TIME = 100, 104
 """Of columns that no experiment names, and of those of them that say little under emulation."""
@@ -49,11 +46,17 @@ def _line(line: Line) -> str:
     return f"  - {line.text}" if line.detail else f"- {line.text}"
 
 
+def document_table(columns: Sequence[Column], *below: str) -> str:
+    """For a document: a table, and lines below it."""
+    table = _table(columns)
+    return "\n".join([*table, "", *below] if below else table) + "\n"
+
+
 def to_table(view: View, made_by: MadeBy | None = None) -> str:
     """For a document: what decides, how often, of which kernels, and the command that measures it."""
     most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
     columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
-    return "\n".join([*_table(columns), "", _about(view, made_by)]) + "\n"
+    return document_table(columns, _about(view, made_by))
 
 
 def variants_to_table(
@@ -62,31 +65,20 @@ def variants_to_table(
     """For a document: ``variant_columns`` of the rows that these show, and the same about those."""
     rows = tuple(row for row in view.rows if any(shown.has(row) for shown in heads.values()))
     shown_view = replace(view, rows=rows)
-    columns = variant_columns(shown_view, heads, metrics)
-    return "\n".join([*_table(columns), "", _about(shown_view, made_by, metrics)]) + "\n"
+    return document_table(variant_columns(shown_view, heads, metrics), _about(shown_view, made_by, metrics))
 
 
 def prices_to_table(view: View, which: str, made_by: MadeBy | None = None) -> str:
     """For a document: one of PRICES of stores, and the same about what that shows."""
     columns = PRICES[which](view)
     shown = replace(view, rows=shown_rows(view, which))
-    return "\n".join([*_table(columns), "", _about(shown, made_by, PRICED if which == "workloads" else ())]) + "\n"
+    return document_table(columns, _about(shown, made_by, PRICED if which == "workloads" else ()))
 
 
 def devices_to_table(views: Sequence[View], made_by: MadeBy | None = None) -> str:
     """For a document: what the adaptive window does on each timed disk, and the same about each."""
     about = [f"- {_about(view, made_by, ('seconds', view.metric))}" for view in views]
-    return "\n".join([*_table(device_columns(views)), "", *about]) + "\n"
-
-
-def seconds_to_table(views: Sequence[View]) -> str:
-    """For README: only seconds on each timed disk. What is behind them stands below a table with more columns."""
-    return "\n".join(_table(seconds_columns(views))) + "\n"
-
-
-def missed_to_table(views: Sequence[View]) -> str:
-    """For a document: the expectations of experiments that fail."""
-    return "\n".join(_table(missed_columns(views))) + "\n"
+    return document_table(device_columns(views), *about)
 
 
 def _about(view: View, made_by: MadeBy | None, metrics: Sequence[str] = ()) -> str:
@@ -105,7 +97,7 @@ def matrix_to_table(matrix: Matrix, made_by: MadeBy | None = None) -> str:
     columns = [each for each in losses.loss_columns(matrix, make_pairs(matrix)) if each.title != ("", "n")]
     gaps = [line for _, line in losses.gap_lines(matrix)]
     remarks = [*losses.legend(matrix), *losses.origins(matrix, made_by), losses.again_line(matrix), *gaps]
-    return "\n".join([*_table(columns), "", *remarks]) + "\n"
+    return document_table(columns, *remarks)
 
 
 def regret_to_table(suite: Suite, rows: Sequence[RegretRow]) -> str:
@@ -124,17 +116,6 @@ def regret_to_table(suite: Suite, rows: Sequence[RegretRow]) -> str:
         for title, columns in device_tables(members, shown):
             lines += ["", f"By device, {group}, {title}:", "", *_table(columns)]
     return "\n".join(lines) + "\n"
-
-
-def replays_to_table(replays: Sequence[Replay]) -> str:
-    """For a document: how far the model is off guests that did what was recorded."""
-    return "\n".join(_table(difference_columns(replays))) + "\n"
-
-
-def ablation_to_table(found: Sequence[Ablation]) -> str:
-    """For a document: what each mechanism is worth, and what it does."""
-    does = Column(("", "what it does"), ("", *(each.does for each in found[1:])), 0, left=True)
-    return "\n".join(_table([*ablation_columns(found), does])) + "\n"
 
 
 def _worst(regret: float) -> str:

@@ -154,5 +154,10 @@ def ablation_columns(found: Sequence[Ablation]) -> list[Column]:
     ]
 
 
+def does_column(found: Sequence[Ablation]) -> Column:
+    """What each mechanism does, for the same rows."""
+    return Column(("", "what it does"), ("", *(each.does for each in found[1:])), 0, left=True)
+
+
 def _hurt(who: Mapping[str, float]) -> str:
     return "; ".join(f"{name} {times:.2f}" for name, times in who.items())

@@ -8,8 +8,8 @@ import pytest
 from foliolab.campaign.sample import Sample
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
-from foliolab.report.devices import by_device
-from foliolab.report.markdown import devices_to_table, seconds_to_table
+from foliolab.report.devices import by_device, seconds_columns
+from foliolab.report.markdown import devices_to_table, document_table
 from foliolab.report.view import View, make_views
 from tests.samples import sample
 
@@ -114,7 +114,7 @@ def test_readers_of_readme_see_seconds_without_and_with_the_window_under_plain_t
         timed("nvme", "adaptive", 0.03),
         timed("nvme", "off", 1, cell={"case": "protect", "form": "4k", "read_ahead_kb": 128}),
     )
-    head, _, *rows = seconds_to_table(views).splitlines()
+    head, _, *rows = document_table(seconds_columns(views)).splitlines()
     assert head == "| seconds | NVMe | hard disk |"
     assert rows == [
         "| writes to random pages | 0.020 → 0.030 | 8.000 → 4.000 |",

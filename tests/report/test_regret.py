@@ -3,8 +3,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from foliolab.report.markdown import ablation_to_table, regret_to_table
-from foliolab.report.simulate import print_regret
+from foliolab.report.markdown import document_table, regret_to_table
+from foliolab.report.simulate import ablation_columns, does_column, print_regret
 from foliolab.simulate.ablation import JUDGED, WHOLE, Ablation
 from foliolab.simulate.rows import RegretRow
 from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, TRACES
@@ -177,7 +177,8 @@ def test_an_ablation_for_a_document_says_what_mechanisms_do() -> None:
     most = dict.fromkeys((PATTERNS, FAMILIES, JUDGED, REPORTS), of)
     whole = Ablation(WHOLE, "Everything is on.", 500, {**most, TRACES: of}, {}, {})
     streams = Ablation("streams", "Reads go on.", 40, most, {"reverse": 41.7, "zipf": 1.2}, {"trace:lmdb, hdd": 1.04})
-    head, _, *rows = ablation_to_table([whole, streams]).splitlines()
+    found = [whole, streams]
+    head, _, *rows = document_table([*ablation_columns(found), does_column(found)]).splitlines()
     groups = "patterns | judged | families | traces | reports"
     assert head == f"| without | lines | {groups} | who pays | which store or report | what it does |"
     assert rows == [

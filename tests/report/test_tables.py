@@ -7,8 +7,8 @@ import pytest
 from foliolab.errors import ChecksFailed, UsageError
 from foliolab.experiment.metrics import METRICS
 from foliolab.report.columns import Shown, change, rate, scale_factor, times
-from foliolab.report.expected import check
-from foliolab.report.markdown import missed_to_table, to_markdown, to_table, variants_to_table
+from foliolab.report.expected import check, missed_columns
+from foliolab.report.markdown import document_table, to_markdown, to_table, variants_to_table
 from foliolab.report.section import of_view, row_style
 from foliolab.report.view import View
 from tests.report.shown import GIB, MODEST, STRIDE, measured, terminal, view
@@ -215,7 +215,7 @@ def test_check_names_the_first_failure() -> None:
 
 
 def test_aims_that_are_missed_are_a_table_of_what_fails_alone() -> None:
-    head, _, *rows = missed_to_table([view()]).splitlines()
+    head, _, *rows = document_table(missed_columns([view()])).splitlines()
     assert head == "| aim | cell | where | metric | found | aimed at |"
     crashed = "read_bytes over unpatched | published ended as guest-crash | at most 0.0666"
     where = "stride 2053 | published, x86_64-4k"

@@ -17,8 +17,8 @@ from foliolab.model.clock import Clock
 from foliolab.model.library import Machine
 from foliolab.model.library import replay as replay_pages
 from foliolab.report.columns import off_by
-from foliolab.report.markdown import replays_to_table
-from foliolab.report.trace import print_replays
+from foliolab.report.markdown import document_table
+from foliolab.report.trace import difference_columns, print_replays
 from foliolab.trace.replay import Figures, read_replayable, replays
 from tests.cli.command import lab, sentence
 from tests.printed import printed
@@ -66,7 +66,7 @@ def test_the_recorded_figures_are_the_mean_of_those_with_the_same_variant_window
 def test_a_table_tells_how_far_the_model_is_off() -> None:
     found = list(replays("traces/t.trace", TRACE, ["off", "adaptive"], [128, 512]))
     off, _, adaptive, _ = (each.predicted for each in found)
-    head, _, row = replays_to_table(found).splitlines()
+    head, _, row = document_table(difference_columns(found)).splitlines()
     assert head == "| trace | off, 128 | adaptive, 128 |"
     pairs = [
         (off.read_bytes, 11 << 20),
@@ -78,7 +78,7 @@ def test_a_table_tells_how_far_the_model_is_off() -> None:
     read, requests, faults, read_less, waits = (f"{(one / other - 1) * 100:+.0f}" for one, other in pairs)
     assert row == f"| t | {read} / {requests} / {faults} | {read_less} / - / {waits} |"
     with pytest.raises(NoResult, match="Nothing was measured"):
-        replays_to_table([each for each in found if not each.recorded])
+        difference_columns([each for each in found if not each.recorded])
 
 
 def test_another_memory_was_not_measured() -> None:
