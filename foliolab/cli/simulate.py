@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="NAME,...", action="append", help=text)
     text = "print the means, or the --ablation, in Markdown for a document; with --json the means; of all cells"
     parser.add_argument("--table", action="store_true", help=text)
-    add_json(parser, '{"rows": [...]} or {"mechanisms": [...]}')
+    add_json(parser, '{"rows": [...]}')
     text = "switch each mechanism of the adaptive window off in turn, and tell how much longer programs take; this"
     text += " lasts ten minutes"
     parser.add_argument("--ablation", action="store_true", help=text)
@@ -48,14 +48,18 @@ def handle(arguments: argparse.Namespace) -> int:
     suite = load_suite()
     cases = _cases(suite, arguments.pattern, arguments.trace)
     devices = _devices(arguments.device)
-    if arguments.ablation and arguments.check:
-        raise UsageError("--ablation has no bounds: it does not go with --check.")
+    if arguments.ablation and (arguments.check or arguments.json):
+        raise UsageError("--ablation has no bounds, and is a table: it goes with neither --check nor --json.")
     if arguments.check and (arguments.pattern or arguments.trace or arguments.device):
         raise UsageError("--check is about the whole suite: it goes with none of --pattern, --trace and --device.")
     if arguments.table and (arguments.pattern or arguments.trace or arguments.device):
         raise UsageError("--table is about all cells: it goes with none of --pattern, --trace and --device.")
     if arguments.ablation:
-        _ablate(suite, cases, devices, arguments)
+        found = ablate(suite, cases, devices, read_mechanisms())
+        if arguments.table:
+            print(document_table([*ablation_columns(found), does_column(found)]), end="")
+        else:
+            print_ablations(terminal(), found)
         return 0
     rows = make_rows(suite, cases, devices)
     if arguments.json:
@@ -67,16 +71,6 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.check:
         check(verdicts(suite, rows))
     return 0
-
-
-def _ablate(suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], arguments: argparse.Namespace) -> None:
-    found = ablate(suite, cases, devices, read_mechanisms())
-    if arguments.json:
-        print_rows("mechanisms", (each.to_json() for each in found))
-    elif arguments.table:
-        print(document_table([*ablation_columns(found), does_column(found)]), end="")
-    else:
-        print_ablations(terminal(), found)
 
 
 def _cases(suite: Suite, names: Iterable[str] | None, paths: Sequence[Path]) -> list[AnyCase]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import Any
 
 from msgspec import Struct, structs
 
@@ -120,8 +119,6 @@ WHOLE = "whole policy"
 JUDGED = "judged"
 """A further group of cells: of patterns, also in new families, that the window was not designed with."""
 _VARIANT = "adaptive"
-_GROUPS = {"": PATTERNS, "families_": FAMILIES, "traces_": TRACES, "reports_": REPORTS, "judged_": JUDGED}
-"""What names of figures begin with, for each group."""
 _MOST_HURT = 3
 HURT = 1.005
 """A pattern is hurt that takes at least so many times as long."""
@@ -142,16 +139,6 @@ class Ablation:
     multiples of the time with it: geometric means of their cells."""
     needs: Mapping[str, float]
     """The same of the store or report that loses most, on the disk where it does; empty if none is HURT."""
-
-    def to_json(self) -> dict[str, Any]:
-        """None stands where no such cells were asked for."""
-        plain: dict[str, Any] = {name: getattr(self, name) for name in ("mechanism", "does", "lines")}
-        for prefix, group in _GROUPS.items():
-            of = self.spreads.get(group)
-            plain |= {f"{prefix}time_mean": of and of.mean, f"{prefix}time_worst": of and of.worst}
-        plain["hurt"] = [{"pattern": pattern, "times": times} for pattern, times in self.hurt.items()]
-        plain["needs"] = [{"cell": cell, "times": times} for cell, times in self.needs.items()]
-        return plain
 
 
 def ablate(

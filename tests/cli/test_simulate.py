@@ -133,9 +133,10 @@ def test_a_table_of_documents_is_of_the_whole_suite(argv: list[str], own: Path) 
     assert (done.returncode, sentence(done)) == (2, words)
 
 
-def test_ablation_has_no_bounds() -> None:
-    done = lab("simulate", "--check", "--ablation")
-    words = "--ablation has no bounds: it does not go with --check."
+@pytest.mark.parametrize("option", ["--check", "--json"])
+def test_an_ablation_is_a_table_without_bounds(option: str) -> None:
+    done = lab("simulate", option, "--ablation")
+    words = "--ablation has no bounds, and is a table: it goes with neither --check nor --json."
     assert (done.returncode, sentence(done)) == (2, words)
 
 

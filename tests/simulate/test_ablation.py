@@ -88,18 +88,6 @@ def test_who_needs_a_mechanism_is_hurt_without_it(found: list[Ablation]) -> None
     assert next(iter(streams.hurt)) == "forward" and streams.hurt["forward"] > 1.1
 
 
-def test_what_nobody_asked_for_is_empty(found: list[Ablation]) -> None:
-    whole, _, streams = (each.to_json() for each in found)
-    patterns, judged = found[0].spreads[PATTERNS], found[0].spreads[JUDGED]
-    assert whole == {
-        "mechanism": WHOLE, "does": found[0].does, "lines": found[0].lines, "hurt": [], "needs": [],
-        "time_mean": patterns.mean, "time_worst": patterns.worst,
-        "judged_time_mean": judged.mean, "judged_time_worst": judged.worst,
-        **{f"{group}_time_{what}": None for group in ("families", "traces", "reports") for what in ("mean", "worst")},
-    }  # fmt: skip
-    assert streams["hurt"][0] == {"pattern": "forward", "times": found[2].hurt["forward"]}
-
-
 def test_the_store_or_report_that_needs_a_mechanism_most_is_named_with_its_disk() -> None:
     def rows(*times: float) -> list[RegretRow]:
         cells = [("trace:lmdb", "slow"), ("trace:lmdb", "fast"), ("report:writes", "fast"), ("some", "fast")]
