@@ -14,8 +14,7 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.variants import again_name
 from foliolab.grouped import grouped
 
-THRESHOLD = 0.02
-"""The share above which a loss counts, unless somebody asks for another."""
+_THRESHOLD = 0.02
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Matrix:
         return needed_for(self.differences)
 
 
-def make_matrix(parts: Sequence[MatrixPart], *, baseline: str, threshold: float) -> Matrix:
+def make_matrix(parts: Sequence[MatrixPart], *, baseline: str, threshold: float = _THRESHOLD) -> Matrix:
     """Compare every variant of every part with the baseline."""
     second = again_name(baseline)
     found: list[Difference | Gap] = []

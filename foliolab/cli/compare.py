@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from foliolab.analyse.compared import Question, choose_variants, measured
 from foliolab.analyse.differences import MatrixPart
-from foliolab.analyse.losses import THRESHOLD, make_matrix
+from foliolab.analyse.losses import make_matrix
 from foliolab.campaign.measure import Request
 from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import LOST_HOST, Sample
@@ -47,8 +47,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_device(parser)
     options.add_machine(parser)
     options.add_workers(parser)
-    text = f"what a loss has to be above to count (default: {THRESHOLD * 100:g}%%)"
-    parser.add_argument("--threshold", metavar="PERCENT", type=_share, default=THRESHOLD, help=text)
     parser.add_argument("--no-run", action="store_true", help="measure nothing: compare what the store has")
     text = "measure nothing: compare what is in release/, behind README and docs"
     parser.add_argument("--released", action="store_true", help=text)
@@ -59,17 +57,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "exit with 1 if a variant that was asked for loses anything that counts, or if boots are too few to tell"
     text += f" what looks so; without --variant, if {_DEFAULT} does"
     parser.add_argument("--check", action="store_true", help=text)
-
-
-def _share(text: str) -> float:
-    """0.02 for "2%"."""
-    try:
-        share = float(text.removesuffix("%")) / 100
-    except ValueError:
-        share = -1.0
-    if not text.endswith("%") or not 0 <= share < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no percentage such as 2%")
-    return share
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -94,7 +81,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
         with options.workers(arguments) as found:
             parts, samples = measured(parts, request, found)
-    matrix = make_matrix(parts, baseline=baseline, threshold=arguments.threshold)
+    matrix = make_matrix(parts, baseline=baseline)
     if arguments.json:
         print(json.dumps(losses.to_json(matrix), indent=1))
     elif arguments.table:

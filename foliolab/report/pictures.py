@@ -12,7 +12,7 @@ from matplotlib.ticker import NullLocator
 
 from foliolab.analyse.compared import Question
 from foliolab.analyse.differences import Change
-from foliolab.analyse.losses import THRESHOLD, Matrix, make_matrix, make_pairs
+from foliolab.analyse.losses import Matrix, make_matrix, make_pairs
 from foliolab.arch import X86_64
 from foliolab.campaign.sample import Sample
 from foliolab.errors import NoResult
@@ -74,7 +74,7 @@ def of_documents(
         found[_TIMES] = to_svg(times_picture(disks, _TIMES.stem))
     question = Question("unpatched", ["adaptive"], X86_64.name, X86_64.page_sizes[0], None)
     parts = [question.from_store(part, samples) for part in question.parts(["workloads"], "quick", [], [])]
-    matrix = make_matrix(parts, baseline=question.baseline, threshold=THRESHOLD)
+    matrix = make_matrix(parts, baseline=question.baseline)
     if matrix.differences:
         found[_LOSSES] = to_svg(losses_picture(matrix, _LOSSES.stem))
     return found | {_REGRETS: to_svg(regret_picture(regrets, _REGRETS.stem))}

@@ -60,9 +60,7 @@ def test_json_has_the_worst_first_and_what_is_not_there(
     assert [row["outcome"] for row in found[-2:]] == ["not-measured"] * 2
 
 
-def test_workloads_variants_threshold_and_baseline(
-    store: Path, programs: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_workloads_variants_and_baseline(store: Path, programs: str, capsys: pytest.CaptureFixture[str]) -> None:
     fill(store)
     argv = ["compare", programs, "--no-run", "--json", "--workload", "sqlite,lmdb", "--variant", "published"]
     assert main(argv) == 0
@@ -75,8 +73,6 @@ def test_workloads_variants_threshold_and_baseline(
     of_either = ["--cell", "stride=16", "--cell", "workload=sqlite", "--variant", "published"]
     assert main(["compare", "fault-cost", programs, "--no-run", "--json", *of_either]) == 0
     assert {row[0] for row in places(rows(capsys))} > {"sqlite"}
-    assert main([*argv, "--threshold", "0.5%"]) == 0
-    assert places(rows(capsys))[0] == ("lmdb", "published", "read_bytes", "worse")
     assert main(["compare", programs, "--no-run", "--json", "--baseline", "published", "--variant", "unpatched"]) == 0
     assert places(rows(capsys))[0] == ("sqlite", "unpatched", "read_bytes", "worse")
 
@@ -99,7 +95,6 @@ def test_tables(store: Path, programs: str, capsys: pytest.CaptureFixture[str]) 
     ("argv", "status", "words"),
     [
         (["--variant", "published"], 1, "published: 1 of 3 workloads is shown to lose more than 2 %, worst gcc"),
-        (["--variant", "published", "--threshold", "200%"], 0, ""),
         (["--variant", "published", "--workload", "sqlite"], 0, ""),
         (["--workload", "gcc"], 0, ""),
         (
@@ -186,14 +181,6 @@ def test_a_part_in_which_no_experiment_has_a_boot_is_none(
     said = capsys.readouterr()
     assert said.err.endswith("lab: No experiment has a boot in this part.\n")
     assert (said.out, store.exists()) == ("", False)
-
-
-@pytest.mark.parametrize("threshold", ["2", "two%", "-1%", "nan%", "inf%", "%", ""])
-def test_what_is_no_threshold(threshold: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as raised:
-        main(["compare", f"--threshold={threshold}"])
-    assert raised.value.code == 2
-    assert f"'{threshold}' is no percentage such as 2%" in capsys.readouterr().err
 
 
 def test_experiments_for_other_machines_are_left_out(
