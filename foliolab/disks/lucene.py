@@ -3,7 +3,6 @@
 
 import shutil
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab import process
@@ -18,29 +17,10 @@ _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _JAVA = ("-nowarn", "-source", "17", "-target", "17")
 """What Debian 12 can compile to, which has no Java that reads Lucene's classes; the guest has a newer one."""
 
-
-@dataclass(frozen=True)
-class _Jar:
-    group: str
-    name: str
-    version: str
-    hash: str
-    """SHA-256."""
-
-
-_LUCENE = _Jar(
-    "org.apache.lucene",
-    "lucene-core",
-    "10.4.0",
-    "8f894d211a8123938ccb9ff6827d136747e0eb6b1782ada6ac9086aa911b52e2",
-)
+_LUCENE = ("org.apache.lucene:lucene-core:10.4.0", "8f894d211a8123938ccb9ff6827d136747e0eb6b1782ada6ac9086aa911b52e2")
 # Unlike javac, this compiler runs on an older Java than the classes that it is given are for.
-_COMPILER = _Jar(
-    "org.eclipse.jdt",
-    "ecj",
-    "3.40.0",
-    "05cc22a24e7982970f63a405fc6c820bc80b806f27f3c5a6236fc475f8f7152b",
-)
+_COMPILER = ("org.eclipse.jdt:ecj:3.40.0", "05cc22a24e7982970f63a405fc6c820bc80b806f27f3c5a6236fc475f8f7152b")
+"""Maven's coordinates of each file, and its SHA-256."""
 
 _PACKAGES = ("coreutils", "dash", "git", "make", "openjdk-21-jre-headless")
 _SETTLE = (("program-workload", "--root", "/data", "--workload", "prepare"),)
@@ -61,26 +41,26 @@ def programs() -> Path:
     sources = sorted(path for path in _SOURCES.iterdir() if path.is_file())
 
     def make(partial: Path) -> None:
-        with working(f"fetching Lucene {_LUCENE.version} and compiling a driver for it"):
-            library, compiler = (_fetch(jar, partial) for jar in (_LUCENE, _COMPILER))
+        with working(f"fetching {_LUCENE[0]} and compiling a driver for it"):
+            library, compiler = (_fetch(*jar, partial) for jar in (_LUCENE, _COMPILER))
             _compile(compiler, library, partial)
             compiler.unlink()
         for name in ("lucene", "prepare.mk"):
             shutil.copy(_SOURCES / name, partial)
 
-    key = digest([_LUCENE.hash, _COMPILER.hash, *_JAVA, digest_files(sources, _SOURCES)])
+    key = digest([_LUCENE[1], _COMPILER[1], *_JAVA, digest_files(sources, _SOURCES)])
     return made_once(cache_directory() / "stores" / "lucene", key, make)
 
 
-def _fetch(jar: _Jar, directory: Path) -> Path:
+def _fetch(coordinates: str, expected: str, directory: Path) -> Path:
     """Have Maven fetch a file, or take it from what it has fetched for others."""
-    artifact = f"-Dartifact={jar.group}:{jar.name}:{jar.version}"
     output = [f"-DoutputDirectory={directory.resolve()}", "-Dmdep.stripVersion=true"]
-    argv = [process.tool("mvn"), "--batch-mode", "--quiet", _COPY, artifact, *output]
+    argv = [process.tool("mvn"), "--batch-mode", "--quiet", _COPY, f"-Dartifact={coordinates}", *output]
     process.run(argv, LabError, cwd=directory)
-    found = directory / f"{jar.name}.jar"
-    if sha256(found) != jar.hash:
-        raise BuildError(f"{found.name} of version {jar.version} is not the file that is known.")
+    _, name, version = coordinates.split(":")
+    found = directory / f"{name}.jar"
+    if sha256(found) != expected:
+        raise BuildError(f"{found.name} of version {version} is not the file that is known.")
     return found
 
 
