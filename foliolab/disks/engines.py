@@ -4,8 +4,7 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from foliolab import apt, process
@@ -50,24 +49,20 @@ _GO_HINT = ("vendor/go.etcd.io/bbolt/bolt_unix.go", "\terr = unix.Madvise(b, sys
 """Where bbolt asks for no readahead, whether its user wants that or not."""
 
 
-@dataclass(frozen=True)
-class _Library:
-    """An engine for C programs."""
+def _debian(arch: Architecture, name: str, package: str, *flags: str) -> dict[str, Path]:
+    """The driver of an engine that a Debian package has as a static archive; ``flags`` link what that needs of libc."""
+    fetched = apt.fetch(arch, (package,))
+    (found,) = (each for each in fetched if each.file.name.startswith(f"{package}_"))
 
-    include: Path
-    archives: tuple[Path, ...]
-    hash: str
-    flags: tuple[str, ...] = ()
-    """That the archives need of the C library."""
+    def make(partial: Path) -> None:
+        apt.unpack(found.file, partial)
 
-
-def _lmdb(arch: Architecture) -> dict[str, Path]:
-    return _c_driver(arch, "lmdb", _debian_library(arch, "liblmdb-dev", "liblmdb.a", ()))
-
-
-def _sqlite(arch: Architecture) -> dict[str, Path]:
-    library = _debian_library(arch, "libsqlite3-dev", "libsqlite3.a", ("-lm", "-ldl"))
-    return _c_driver(arch, "sqlite", library)
+    tree = made_once(_cache(package), digest([found.file.name, found.hash]), make)
+    archive = f"{package.removesuffix('-dev')}.a"
+    archives = list(tree.glob(f"usr/lib/*/{archive}"))
+    if len(archives) != 1:
+        raise BuildError(f"The Debian package {found.file.name} has no {archive}.")
+    return _c_driver(arch, name, tree / "usr/include", archives[0], found.hash, flags)
 
 
 def _mdbx(arch: Architecture) -> dict[str, Path]:
@@ -81,7 +76,7 @@ def _mdbx(arch: Architecture) -> dict[str, Path]:
 
     key = digest([arch.name, version, *_MDBX_FLAGS, *_MDBX_HASHES.values()])
     built = made_once(_cache("libmdbx"), key, make)
-    return _c_driver(arch, "mdbx", _Library(source, (built / "mdbx.o",), key))
+    return _c_driver(arch, "mdbx", source, built / "mdbx.o", key)
 
 
 def _bbolt(arch: Architecture) -> dict[str, Path]:
@@ -130,10 +125,10 @@ def _take_out(path: Path, words: str) -> None:
 
 
 DRIVERS: dict[str, Callable[[Architecture], dict[str, Path]]] = {
-    "lmdb": _lmdb,
+    "lmdb": lambda arch: _debian(arch, "lmdb", "liblmdb-dev"),
     "mdbx": _mdbx,
     "bbolt": _bbolt,
-    "sqlite": _sqlite,
+    "sqlite": lambda arch: _debian(arch, "sqlite", "libsqlite3-dev", "-lm", "-ldl"),
 }
 """By store, what makes its drivers as static executables: name -> path. Cached by all that goes in.
 
@@ -146,32 +141,20 @@ def _cache(name: str) -> Path:
     return cache_directory() / "stores" / name
 
 
-def _c_driver(arch: Architecture, name: str, library: _Library) -> dict[str, Path]:
+def _c_driver(
+    arch: Architecture, name: str, include: Path, archive: Path, engine: str, flags: Sequence[str] = ()
+) -> dict[str, Path]:
+    """``engine`` is a hash of what the archive and its header come from."""
     compiler, version = process.compiler(arch)
     sources = [_SOURCES / "driver.h", _SOURCES / f"{name}.c"]
 
     def make(partial: Path) -> None:
         with working(f"compiling a driver for {name}"):
-            argv = [compiler, *_FLAGS, f"-I{library.include}", "-o", str(partial / name), str(sources[1])]
-            process.run([*argv, *map(str, library.archives), *library.flags], BuildError)
+            argv = [compiler, *_FLAGS, f"-I{include}", "-o", str(partial / name), str(sources[1]), str(archive), *flags]
+            process.run(argv, BuildError)
 
-    key = digest([arch.name, version, *_FLAGS, *library.flags, library.hash, digest_files(sources, _SOURCES)])
+    key = digest([arch.name, version, *_FLAGS, *flags, engine, digest_files(sources, _SOURCES)])
     return {name: made_once(_cache(name), key, make) / name}
-
-
-def _debian_library(arch: Architecture, package: str, archive: str, flags: tuple[str, ...]) -> _Library:
-    """A library that a Debian package has as a static archive."""
-    fetched = apt.fetch(arch, (package,))
-    (found,) = (each for each in fetched if each.file.name.startswith(f"{package}_"))
-
-    def make(partial: Path) -> None:
-        apt.unpack(found.file, partial)
-
-    tree = made_once(_cache(package), digest([found.file.name, found.hash]), make)
-    archives = tuple(tree.glob(f"usr/lib/*/{archive}"))
-    if len(archives) != 1:
-        raise BuildError(f"The Debian package {found.file.name} has no {archive}.")
-    return _Library(tree / "usr/include", archives, found.hash, flags)
 
 
 def _mdbx_source() -> Path:
