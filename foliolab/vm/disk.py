@@ -3,8 +3,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -49,27 +48,21 @@ def _make_filesystem(filesystem: Filesystem, path: Path, files: int) -> None:
         process.run([*argv, str(path)], LabError)
 
 
-@contextmanager
-def full_disk_suspected(directory: Path) -> Iterator[None]:
-    """Other programs, and a guest, fail for want of room in many words: look at the disk itself."""
-    try:
-        yield
-    except LabError as error:
-        if shutil.disk_usage(directory).free < _FULL_BYTES:
-            raise DiskFull(f"No space left on the disk that holds {directory}.") from error
-        raise
-
-
 def written_by_guest(guest: GuestConfig, jobs: Iterable[Sequence[str]], place: Path, seconds: float) -> None:
     """Boot a guest, run these jobs, each within ``seconds``, and power it off, so that all is on its disks.
 
     ``place`` is the directory with the disks; the console's log goes there, too.
     """
-    # Look for a full disk before a failure removes the files that fill it.
-    with full_disk_suspected(place), Guest(guest, place / "console") as machine:
-        for job in jobs:
-            machine.run(job, seconds).checked()
-        machine.power_off()
+    try:
+        with Guest(guest, place / "console") as machine:
+            for job in jobs:
+                machine.run(job, seconds).checked()
+            machine.power_off()
+    except LabError as error:
+        # A guest fails for want of room in many words: look at the disk itself, while it has the files that fill it.
+        if shutil.disk_usage(place).free < _FULL_BYTES:
+            raise DiskFull(f"No space left on the disk that holds {place}.") from error
+        raise
 
 
 @dataclass(frozen=True)
@@ -96,10 +89,11 @@ class DataDisk:
         """
         if self.file_bytes <= 0 or self.file_bytes % _BLOCK:
             raise UsageError(f"The file of a data disk has to be a multiple of {_BLOCK} bytes, not {self.file_bytes}.")
+        path = self.path(guest.arch)
         text = f"making a disk: {self.filesystem}, a file of {self.file_bytes / (1 << 30):g} GiB"
         fill = [":fill", DATA_FILE, str(self.file_bytes), self.content]
-        content = _Content(self.filesystem, 1, self.file_bytes, (fill,))
-        return _prepare(self.path(guest.arch), content, text, guest)
+        publish(path, text, lambda place: _make(place, guest, self.filesystem, 1, self.file_bytes, [fill]))
+        return Disk(path)
 
 
 @dataclass(frozen=True)
@@ -115,25 +109,13 @@ class FileTrees:
     def prepare(self, guest: GuestConfig) -> Disk:
         """As ``DataDisk.prepare``."""
         shapes = [tuple(map(int, tree.split("x"))) for tree in self.trees]
-        content = _Content(
-            self.filesystem,
-            sum(files for files, _ in shapes),
-            sum(files * pages for files, pages in shapes) * _BLOCK,
-            tuple(["make-files", "/data", str(files), str(pages)] for files, pages in shapes),
-        )
+        files = sum(count for count, _ in shapes)
+        file_bytes = sum(count * pages for count, pages in shapes) * _BLOCK
+        jobs = [["make-files", "/data", str(count), str(pages)] for count, pages in shapes]
         path = cache_directory() / "disks" / f"{self.filesystem}-{digest([LAYOUT, *self.trees])}.qcow2"
-        return _prepare(path, content, f"making a disk: {self.filesystem}, {content.files} files", guest)
-
-
-@dataclass(frozen=True)
-class _Content:
-    """What a guest puts on a disk, by commands that find it mounted on /data."""
-
-    filesystem: Filesystem
-    files: int
-    file_bytes: int
-    """Of all files."""
-    commands: tuple[list[str], ...]
+        text = f"making a disk: {self.filesystem}, {files} files"
+        publish(path, text, lambda place: _make(place, guest, self.filesystem, files, file_bytes, jobs))
+        return Disk(path)
 
 
 def publish(path: Path, text: str, make: Callable[[Path], Path]) -> None:
@@ -152,21 +134,18 @@ def publish(path: Path, text: str, make: Callable[[Path], Path]) -> None:
             made.rename(path)
 
 
-def _prepare(path: Path, content: _Content, text: str, guest: GuestConfig) -> Disk:
-    publish(path, text, lambda place: _make(guest, content, place))
-    return Disk(path)
-
-
-def _make(guest: GuestConfig, content: _Content, place: Path) -> Path:
+def _make(
+    place: Path, guest: GuestConfig, filesystem: Filesystem, files: int, file_bytes: int, jobs: Sequence[Sequence[str]]
+) -> Path:
+    """A disk for so many files, of ``file_bytes`` in all, which ``jobs`` write in a guest that has it on /data."""
     raw, disk = place / "raw", place / "disk"
     with raw.open("wb") as stream:
-        stream.truncate(_disk_bytes(content.file_bytes))
-    _make_filesystem(content.filesystem, raw, content.files)
+        stream.truncate(_disk_bytes(file_bytes))
+    _make_filesystem(filesystem, raw, files)
     argv = [process.tool("qemu-img"), "convert", "-q", "-O", "qcow2", str(raw), str(disk)]
     process.run(argv, LabError)
     raw.unlink()
     config = replace(guest, memory_mib=_MEMORY_MIB, cpus=1, disks=(Disk(disk, keep_writes=True),), kernel_name="")
-    mount = [":mount", "/dev/vda", "/data", content.filesystem]
-    deadline = 60 + _FILL_SECONDS_PER_GIB * content.file_bytes / (1 << 30)
-    written_by_guest(config, [mount, *content.commands], place, deadline)
+    mount = [":mount", "/dev/vda", "/data", filesystem]
+    written_by_guest(config, [mount, *jobs], place, 60 + _FILL_SECONDS_PER_GIB * file_bytes / (1 << 30))
     return disk
