@@ -25,42 +25,29 @@ class Disturbance:
     """The command that changes it, or what helps otherwise."""
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """Files that hold a word each, and the words that disturb."""
-
-    subject: str
-    files: str
-    """Below /, as a pattern."""
-    disturbing: str
-    """A regular expression for all of what a file holds."""
-    effect: str
-    cure: str
-
-
 _SETTINGS = (
-    _Setting(
+    (
         "governor",
         "sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
         "(?!performance$).*",
         "the clock follows the load, so the first rounds are slower",
         "cpupower frequency-set -g performance",
     ),
-    _Setting(
+    (
         "turbo",
         "sys/devices/system/cpu/intel_pstate/no_turbo",
         "0",
         "the clock depends on heat and on how many cores work",
         "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo",
     ),
-    _Setting(
+    (
         "turbo",
         "sys/devices/system/cpu/cpufreq/boost",
         "1",
         "the clock depends on heat and on how many cores work",
         "echo 0 > /sys/devices/system/cpu/cpufreq/boost",
     ),
-    _Setting(
+    (
         "huge pages",
         "sys/kernel/mm/transparent_hugepage/enabled",
         r".*\[always\].*",
@@ -68,12 +55,13 @@ _SETTINGS = (
         "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
     ),
 )
+"""Each is a subject, files that hold a word each (a pattern below /), a regular expression for the whole of a word that
+disturbs, its effect, and its cure."""
 
 
 def disturbances(root: Path = Path("/")) -> list[Disturbance]:
     """All that is found; files are read below ``root``."""
-    settings = (found for setting in _SETTINGS for found in _setting(root, setting))
-    return [*settings, *_load(root), *_timers(), *_swap(root), *_limits(root), *_hypervisor(root)]
+    return [*_settings(root), *_load(root), *_timers(), *_swap(root), *_limits(root), *_hypervisor(root)]
 
 
 def _read(path: Path) -> str:
@@ -84,11 +72,11 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _setting(root: Path, setting: _Setting) -> Iterator[Disturbance]:
-    words = [_read(path) for path in root.glob(setting.files)]
-    disturbing = sorted({word for word in words if word and re.fullmatch(setting.disturbing, word)})
-    if disturbing:
-        yield Disturbance(setting.subject, ", ".join(disturbing), setting.effect, setting.cure)
+def _settings(root: Path) -> Iterator[Disturbance]:
+    for subject, files, disturbing, effect, cure in _SETTINGS:
+        words = {_read(path) for path in root.glob(files)}
+        if found := sorted(word for word in words if word and re.fullmatch(disturbing, word)):
+            yield Disturbance(subject, ", ".join(found), effect, cure)
 
 
 def _load(root: Path) -> Iterator[Disturbance]:
