@@ -65,13 +65,6 @@ class HostBootable(Bootable):
     plan: Plan
     """Without its boots."""
 
-    @property
-    def files(self) -> list[Path]:
-        return [self.kernel.image, *self.programs.values(), *self.disks]
-
-    def elsewhere(self, place: Callable[[Path], Path]) -> "HostBootable":
-        raise UsageError("A machine's kernels are started from here, by no worker.")
-
     def boot(self, consoles: Path) -> AbstractContextManager[Session]:
         raise UsageError("This kernel is for a machine: use --host, or './lab bundle'.")
 

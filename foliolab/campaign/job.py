@@ -50,9 +50,11 @@ class Bootable(Protocol):
     @property
     def files(self) -> Sequence[Path]:
         """Of the cache: what another host has to have."""
+        return ()
 
     def elsewhere(self, place: Callable[[Path], Path]) -> "Bootable":
         """The same with its files where ``place`` says."""
+        return self
 
     def obstacle(self) -> str:
         """Why this host cannot execute it as the one that made it, as a sentence; empty if it can."""

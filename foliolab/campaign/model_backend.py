@@ -5,7 +5,7 @@ The model knows what the guest's sparse-mmap does with one thread. It reads the 
 """
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,10 +80,6 @@ class ModelBootable(Bootable):
     plan: Plan
     model: str
     """What its samples are of."""
-    files: tuple[Path, ...] = ()
-
-    def elsewhere(self, place: Callable[[Path], Path]) -> "ModelBootable":
-        return self
 
     def obstacle(self) -> str:
         return "" if identity() == self.model else "Its model of the page cache is another one."
