@@ -24,7 +24,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import say
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
-from foliolab.vm.outcome import JobResult, OutcomeKind, complaints, short_of_time, splats
+from foliolab.vm.outcome import JobResult, OutcomeKind
 from foliolab.vm.switches import require_module, switched
 
 _COUNTERS = "/counters"
@@ -234,11 +234,9 @@ def run_boot(
     disks that keep it is whole. GuestFailure if the guest itself fails, DiskFull if there was no room.
     """
     with Guest(replace(config, kernel=kernel.image, disks=program.disks, kernel_name=kernel.name), console) as guest:
-        real_time = config.accelerator.real_time
         program.mount(guest)
         if kernel.module:
             require_module(guest, module.NAME)
-        seen = 0
         for cell in cells:
             before(cell)
             guest.run(switched(cell.variant.switches)).checked()
@@ -246,9 +244,7 @@ def run_boot(
             command, environment = program.command(guest.config), program.whole_environment
             job = guest.run(command, program.deadline_seconds, env=environment, on_output=on_output)
             counts = _counts(guest, program)
-            titles = splats(guest.console())
-            new, seen = titles[seen:], len(titles)
-            warnings, remark = complaints(new, real_time=real_time), short_of_time(new, real_time=real_time)
+            warnings, remark = guest.heard()
             job = replace(job, argv=program.argv)
             after(Run(cell, limit, KernelFacts.of(kernel), job, counts, warnings, remark))
         guest.power_off()

@@ -26,7 +26,7 @@ from foliolab.vm.counted import NOTHING_BESIDE, CountedAround, run_counted
 from foliolab.vm.disk import LAYOUT, DataDisk, FileTrees
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs, program_sources, with_headers
-from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, complaints, failure, short_of_time, splats
+from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, failure
 from foliolab.vm.switches import require_module
 
 
@@ -190,9 +190,8 @@ class QemuSession:
         """For those who run something else in it as well."""
         self._plan = plan
         self._kernel = kernel
-        self._seen = 0
-        self._look()
         self.remark = ""
+        guest.heard()  # what it said as it booted is of no measurement
 
     @property
     def page_size(self) -> Bytes:
@@ -211,7 +210,10 @@ class QemuSession:
         wanted = {"nodes": bool(parameters.nodes), "hardware": parameters.hardware_counters}
         result, counts = run_counted(self.guest, command, deadline, **wanted)
         if result.outcome.kind is OutcomeKind.OK:
-            self._check_console()
+            complaints, self.remark = self.guest.heard()
+            if complaints:
+                sentence = f"The guest's kernel complained: {complaints[0]}"
+                raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence))
         self.remark = " ".join(filter(None, (counts.remark, self.remark)))
         return self._metrics(step, [*results, result], counts)
 
@@ -221,18 +223,3 @@ class QemuSession:
         wanted, variant, switches = self._plan.experiment.metric, step.variant.name, dict(step.variant.switches)
         counting = self.guest.config.accelerator.counts_instructions
         return metrics_of(results, wanted, self._kernel, variant, switches, beside, counting=counting)
-
-    def _check_console(self) -> None:
-        new = self._look()
-        real_time = self.guest.config.accelerator.real_time
-        serious = complaints(new, real_time=real_time)
-        if serious:
-            sentence = f"The guest's kernel complained: {serious[0]}"
-            raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence))
-        self.remark = short_of_time(new, real_time=real_time)
-
-    def _look(self) -> list[str]:
-        """What the console says that it did not say before."""
-        titles = splats(self.guest.console())
-        new, self._seen = titles[self._seen :], len(titles)
-        return new

@@ -16,7 +16,7 @@ from foliolab.arch import Architecture, Bytes
 from foliolab.device import Device
 from foliolab.errors import DiskFull
 from foliolab.files import full_disk_named
-from foliolab.vm import guest_disk, numa
+from foliolab.vm import guest_disk, numa, outcome
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest_disk import Bus
 from foliolab.vm.guest_disk import Disk as Disk
@@ -116,6 +116,7 @@ class Guest:
         self.config = config
         self._console = console
         self._last_id = 0
+        self._heard = 0
         self._received = b""
         self._until: float | None = None
 
@@ -187,6 +188,12 @@ class Guest:
 
     def console(self) -> str:
         return self._console.read_text(errors="replace")
+
+    def heard(self) -> tuple[list[str], str]:
+        """What the kernel has complained about since the last call, and a sentence if it had too little time since."""
+        titles, real_time = outcome.splats(self.console()), self.config.accelerator.real_time
+        new, self._heard = titles[self._heard :], len(titles)
+        return outcome.complaints(new, real_time=real_time), outcome.short_of_time(new, real_time=real_time)
 
     def _booted(self) -> Ready:
         try:

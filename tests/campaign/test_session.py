@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a session makes of a probe's words, without a guest."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 from msgspec import structs
@@ -22,16 +22,16 @@ from foliolab.vm.switches import LACKING, switch_path
 from tests.small import small_experiment
 
 
-class Printing:
+class Printing(Guest):
     """A guest whose every program prints the same."""
 
     def __init__(
         self, line: str, backend: str = "test", *, status: int = 0, words: str = "", says: str = "", lacks: str = ""
     ) -> None:
-        self._line = line
+        super().__init__(GuestConfig(X86_64, None, None, Accelerator(backend, (), patience=1)), Path())
+        self._prints = line
         self._status = status
         self._words = words
-        self.config = GuestConfig(X86_64, None, None, Accelerator(backend, (), patience=1))
         self._says = says
         self._said = ""
         self._lacks = lacks
@@ -40,15 +40,15 @@ class Printing:
     def console(self) -> str:
         return self._said
 
-    def run(self, argv: list[str], deadline_seconds: float | None = None) -> JobResult:
+    def run(self, argv: Sequence[str], deadline_seconds: float | None = 60, **_: object) -> JobResult:
         if argv[0] == ":switch" and self._lacks:
             words = f"The kernel has no switch {switch_path(self._lacks)}.\n"
             return JobResult(tuple(argv), LACKING, 0, b"", words.encode(), 0, 0.0)
         if argv[0].startswith(":"):
-            return JobResult(tuple(argv), 0, 0, self._line.encode(), b"", 0, 0.0)
-        self.ran.append(argv)
+            return JobResult(tuple(argv), 0, 0, self._prints.encode(), b"", 0, 0.0)
+        self.ran.append(list(argv))
         self._said = self._says
-        return JobResult(tuple(argv), self._status, 0, self._line.encode(), self._words.encode(), 0, 0.0)
+        return JobResult(tuple(argv), self._status, 0, self._prints.encode(), self._words.encode(), 0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def session_of(
     scale = experiment.scale("quick")
     scale = replace(scale, parameters=structs.replace(scale.parameters, hardware_counters=counters))
     plan = make_plan(experiment, scale)
-    return QemuSession("boot", cast(Guest, guest), plan, kernel), plan.boots[0].steps[0]
+    return QemuSession("boot", guest, plan, kernel), plan.boots[0].steps[0]
 
 
 COUNTED = '{"seconds": 1, "read_bytes": 1, "cpu_instructions": 7, "cpu_cycles": 9, "dtlb_misses": null, '
