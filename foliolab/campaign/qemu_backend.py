@@ -96,9 +96,11 @@ class QemuBackend(Backend):
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=disks)
         config = replace(config, nodes=parameters.nodes, distances=parameters.distances)
         config = replace(config, device=parameters.disk, disk_bus=parameters.disk_bus)
+        of_stores = parameters.content == "stores"
+        mounting = stores.mounts(self._stores(plan), config) if of_stores else mounts(plan, config.disk_name)
+        setup = [*mounting, watermarks(plan)]
         version = qemu_version(self.architecture)
-        databases = self._stores(plan) if parameters.content == "stores" else []
-        return QemuBootable(config, replace(plan, boots=()), tuple(databases), bool(kernel.module), version)
+        return QemuBootable(config, replace(plan, boots=()), setup, bool(kernel.module), version)
 
     def _disks(self, plan: Plan, guest: GuestConfig) -> list[Disk]:
         parameters = plan.scale.parameters
@@ -142,8 +144,8 @@ class QemuBootable(Bootable):
     config: GuestConfig
     plan: Plan
     """Without its boots."""
-    databases: tuple[stores.StoreDisk, ...]
-    """The first disks, if the plan is about stores."""
+    setup: list[list[str]]
+    """The jobs that come before the first step."""
     needs_module: bool
     qemu: bytes
     """The version of QEMU that its samples are of."""
@@ -170,17 +172,11 @@ class QemuBootable(Bootable):
         """Boot, with the disks mounted; the session ends with the block."""
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{stem(self.config.kernel_name)}-{secrets.token_hex(3)}"
         with Guest(self.config, consoles / f"{name}.log") as guest:
-            for job in self._mounts():
+            for job in self.setup:
                 guest.run(job).checked()
             if self.needs_module:
                 require_module(guest, module.NAME)
-            guest.run(watermarks(self.plan)).checked()
             yield QemuSession(name, guest, self.plan, self.config.kernel_name)
-
-    def _mounts(self) -> list[list[str]]:
-        if self.plan.scale.parameters.content == "stores":
-            return stores.mounts(self.databases, self.config)
-        return mounts(self.plan, self.config.disk_name)
 
 
 class QemuSession:
