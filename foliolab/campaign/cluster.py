@@ -237,8 +237,6 @@ class _Execution:
             del self._orders[future]
             for name, content in done.consoles.items():
                 write_atomic(self._consoles / name, content)
-            if done.refused:
-                raise ClusterError(done.refused)
             if done.failed:
                 raise failure(done.failed)
             return

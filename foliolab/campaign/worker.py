@@ -14,6 +14,7 @@ import foliolab
 from foliolab.campaign.files import FileSource, fetch
 from foliolab.campaign.job import Job, Watcher, execute
 from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
+from foliolab.errors import ClusterError
 from foliolab.files import EXPERIMENTS, digest, digest_files
 from foliolab.vm.outcome import GuestFailure, Outcome
 
@@ -38,8 +39,6 @@ class Done:
     """By file name."""
     failed: Outcome | None = None
     """How a guest ended before it could run any cell."""
-    refused: str = ""
-    """Why the worker cannot execute this, as a sentence."""
 
 
 class _Unwanted(Exception):
@@ -47,13 +46,14 @@ class _Unwanted(Exception):
 
 
 def perform(order: Order) -> Done:
+    """Execute it; ClusterError if this worker cannot."""
     worker = distributed.get_worker()
     key = worker.get_current_task()
     name = f"The worker at {worker.address} on {platform.node()}"
     if order.code != lab_code():
-        return Done({}, refused=f"{name} has another foliolab.")
+        raise ClusterError(f"{name} has another foliolab.")
     if obstacle := order.job.bootable.obstacle():
-        return Done({}, refused=f"{name} does not fit. {obstacle}")
+        raise ClusterError(f"{name} does not fit. {obstacle}")
     bootable = order.job.bootable.elsewhere(lambda path: fetch(path, order.source))
 
     def send(**event: Any) -> None:

@@ -137,6 +137,13 @@ def test_a_job_that_ends_its_workers_is_given_up(tmp_path: Path, monkeypatch: py
         run_fake(tmp_path / "samples.jsonl", FakeBackend(deadly), fake_plan(repetitions=1), found)
 
 
+def test_a_worker_with_another_lab_measures_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "lab_code", lambda: "another")
+    with cluster.local(1) as found, pytest.raises(ClusterError, match=r"^The worker at .* has another foliolab\.$"):
+        run_fake(tmp_path / "samples.jsonl", FakeBackend(), fake_plan(repetitions=1), found)
+    assert read_samples(tmp_path / "samples.jsonl") == []
+
+
 def test_a_crash_of_a_guest_is_a_result_there_too(tmp_path: Path) -> None:
     plan = fake_plan(repetitions=1)
     with cluster.local(2) as found:
