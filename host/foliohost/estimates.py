@@ -61,10 +61,15 @@ class Load:
     """Times that a program waits for a request's latency. Ahead of a stream, two requests are under way at a time."""
 
     def seconds(self, cost: DiskCost, over: float) -> float:
-        """How long one program waits for the disk, if it reads all this evenly over so many seconds."""
-        pages_us = self.pages * cost.page_us
-        idle = max(0.0, over - (self.turns * cost.request_us + pages_us) / 1e6)
-        return (self.turns * cost.request_after(idle / max(1.0, self.turns)) + pages_us) / 1e6
+        """How long one program waits for the disk, if it reads all this evenly over so many seconds.
+
+        While the disk reads ahead, the program goes on: it waits only where it has nothing else to do.
+        """
+        missed = self.pages * min(1.0, self.waits / max(1.0, self.requests))
+        ahead = ((self.turns - self.waits) * cost.request_us + (self.pages - missed) * cost.page_us) / 1e6
+        idle = max(0.0, over - ahead - (self.waits * cost.request_us + missed * cost.page_us) / 1e6)
+        request_us = cost.request_after(idle / max(1.0, self.waits))
+        return (self.waits * request_us + missed * cost.page_us) / 1e6 + max(0.0, ahead - idle)
 
 
 def present_load(read_bytes: int, waits: float, window_pages: int) -> Load:

@@ -49,7 +49,7 @@ class Row:
     window_kb: int
     verdict: str
     now: tuple[Figures, Figures]
-    """As diagnose saw it, and as the program did."""
+    """As diagnose saw it, and as the program did, whose seconds are those of a run that nobody looked at."""
     remedies: dict[str, tuple[Figures, Figures]]
 
 
@@ -104,7 +104,7 @@ def diagnosed(path: Path, case: str) -> tuple[Figures, Figures]:
 
 
 def done_with(path: Path, case: str, remedy: str) -> Figures:
-    """What the program says of itself with a remedy."""
+    """What the program says of itself with a remedy, or without one."""
     drop(path)
     argv = program(path, case, "wait", *(["hint"] if remedy == HINT else []))
     pipe = subprocess.PIPE
@@ -131,7 +131,8 @@ def measured(path: Path, case: str, window_kb: int) -> Row:
     told = {each["name"]: each for each in file["remedies"] if _is_told(each)}
     remedies = {name: (told[name], done_with(path, case, name)) for name in (CURE, HINT) if name in told}
     now = {"bytes": file["read_bytes"], "waits": file["waits"], "seconds": file["disk_seconds"]}
-    return Row(case, window_kb, file["verdict"], (now, itself), remedies)
+    unseen = {**itself, "seconds": done_with(path, case, "")["seconds"]}  # here looks share the program's processors
+    return Row(case, window_kb, file["verdict"], (now, unseen), remedies)
 
 
 def typical(rows: Sequence[Row]) -> Row:
@@ -194,7 +195,8 @@ def text(rows: Sequence[Row], number: int) -> str:
         f" {number}): `PYTHONPATH=host python -m tests.host.predictions --write`.",
         "[How good predictions are](../diagnose.md#how-good-predictions-are) explains them. The first table tells by"
         " how much each prediction was too high, or whether what came lay between two bounds.",
-        "Those of *now* compare what `diagnose` saw with what the program counted.",
+        "Those of *now* compare what `diagnose` saw with what the program counted; seconds, with those of a run that it"
+        " did not see.",
         "",
         *table(rows),
         "",

@@ -115,7 +115,12 @@ def test_faults_after_the_last_look_are_taken_to_be_as_those_before() -> None:
 
 def test_seconds() -> None:
     assert present_load(1000 * 32 * PAGE, 1000, 32).seconds(DiskCost(1000, 10), 10) == pytest.approx(1.32)
-    assert Load(100, 1, 25, 13).seconds(DiskCost(1000, 10), 10) == pytest.approx(0.014)
+
+
+def test_what_is_read_ahead_is_waited_for_where_a_program_has_nothing_else_to_do() -> None:
+    load, cost = Load(100, 1, 25, 13), DiskCost(1000, 10)
+    took = [load.seconds(cost, over) for over in (0.01, 0.014, 0.02, 10)]
+    assert took == pytest.approx([0.014, 0.014, 0.008, 0.00104])
 
 
 def test_a_disk_that_rested_longer_takes_longer_up_to_the_pause_that_was_probed() -> None:
