@@ -55,8 +55,8 @@ _SETTINGS = (
         "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
     ),
 )
-"""Each is a subject, files that hold a word each (a pattern below /), a regular expression for the whole of a word that
-disturbs, its effect, and its cure."""
+"""Each: subject, pattern of files below / with one word each, regular expression that matches all of a disturbing word,
+effect, cure."""
 
 
 def disturbances(root: Path = Path("/")) -> list[Disturbance]:

@@ -187,7 +187,7 @@ class QemuSession:
         self._plan = plan
         self._kernel = kernel
         self.remark = ""
-        guest.heard()  # what it said as it booted is of no measurement
+        guest.heard()  # what it said at boot belongs to no measurement
 
     @property
     def page_size(self) -> Bytes:

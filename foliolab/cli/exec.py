@@ -84,7 +84,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _variants(asked: Asked) -> tuple[Variant, ...]:
-    """UsageError for one that the machine cannot have."""
+    """The variants asked for; UsageError for one that the machine cannot have."""
     named, kernels = asked.arguments.variant, asked.arguments.kernels
     chosen = choose(names_of("--variant", _DEFAULT if named is None and not kernels else named), load_variants())
     if kernels:

@@ -50,7 +50,7 @@ _GO_HINT = ("vendor/go.etcd.io/bbolt/bolt_unix.go", "\terr = unix.Madvise(b, sys
 
 
 def _debian(arch: Architecture, name: str, package: str, *flags: str) -> dict[str, Path]:
-    """The driver of an engine that a Debian package has as a static archive; ``flags`` link what that needs of libc."""
+    """The driver of an engine in a Debian package's static archive; ``flags`` link the libraries that it needs."""
     fetched = apt.fetch(arch, (package,))
     (found,) = (each for each in fetched if each.file.name.startswith(f"{package}_"))
 

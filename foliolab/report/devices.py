@@ -18,7 +18,7 @@ from foliolab.report.view import View
 _PAIRS = ("off", "adaptive"), ("unpatched", "adaptive"), ("off-mglru", "adaptive-mglru"), ("debian", "module")
 """Without the window and with it, on either LRU, and on a kernel of Debian's.
 
-A table is of the first pair that it has both variants of, or else one.
+A table shows the first pair with both variants, else the first with one.
 """
 
 _Place = tuple[Cell, str, str]

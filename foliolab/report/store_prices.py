@@ -118,7 +118,7 @@ def pair_columns(view: View) -> list[Column]:
 
 
 def _variants(view: View) -> list[str]:
-    """Those of a view, what there was before first."""
+    """A view's variants, those without ours first."""
     return ordered(dict.fromkeys(row.variant for row in view.rows), _BEFORE)
 
 

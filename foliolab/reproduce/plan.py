@@ -132,7 +132,7 @@ PlannedPlaces = Mapping[_Place, _Settings]
 
 
 def _settings(switches: Mapping[str, Value], parameters: _Parameters) -> _Settings:
-    """Under which something is measured, without the number of processors, of which a backend may give fewer."""
+    """Switches and parameters, without the processor count: a backend may give fewer."""
     return switches, {name: value for name, value in parameters.items() if name != "cpus"}
 
 

@@ -59,7 +59,7 @@ def written_by_guest(guest: GuestConfig, jobs: Iterable[Sequence[str]], place: P
                 machine.run(job, seconds).checked()
             machine.power_off()
     except LabError as error:
-        # A guest fails for want of room in many words: look at the disk itself, while it has the files that fill it.
+        # Guests word a full disk in many ways: look at the disk itself, before the files that fill it are removed.
         if shutil.disk_usage(place).free < _FULL_BYTES:
             raise DiskFull(f"No space left on the disk that holds {place}.") from error
         raise
@@ -137,7 +137,7 @@ def publish(path: Path, text: str, make: Callable[[Path], Path]) -> None:
 def _make(
     place: Path, guest: GuestConfig, filesystem: Filesystem, files: int, file_bytes: int, jobs: Sequence[Sequence[str]]
 ) -> Path:
-    """A disk for so many files, of ``file_bytes`` in all, which ``jobs`` write in a guest that has it on /data."""
+    """A disk for ``files`` files, ``file_bytes`` in all; ``jobs`` write them in a guest, on /data."""
     raw, disk = place / "raw", place / "disk"
     with raw.open("wb") as stream:
         stream.truncate(_disk_bytes(file_bytes))

@@ -190,7 +190,7 @@ class Guest:
         return self._console.read_text(errors="replace")
 
     def heard(self) -> tuple[list[str], str]:
-        """What the kernel has complained about since the last call, and a sentence if it had too little time since."""
+        """The kernel's complaints since the last call, and a sentence if the host was too slow for it."""
         titles, real_time = outcome.splats(self.console()), self.config.accelerator.real_time
         new, self._heard = titles[self._heard :], len(titles)
         return outcome.complaints(new, real_time=real_time), outcome.short_of_time(new, real_time=real_time)

@@ -180,7 +180,7 @@ def module_was_tried(version: str) -> bool:
 
 
 def window_switches() -> dict[str, bool]:
-    """The files that switch our kernel's window and our module's, as far as they are here, and whether it is on."""
+    """Whether our kernel's and our module's window is on, by the file that switches it; only files that exist."""
     found = {}
     for switch in ("/sys/kernel/mm/mmap_readahead/adaptive", "/sys/module/mmap_readahead_window/parameters/adaptive"):
         with suppress(OSError):

@@ -26,7 +26,7 @@ _CLOSE = 1.5
 """The larger of two bounds by the smaller, up to which a figure between them is told."""
 
 PAUSE_SECONDS = 0.004
-"""After which a request is probed that a resting disk serves."""
+"""The rest, in seconds, before a probed request."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class DiskCost:
     """What a read takes on a disk, in microseconds: a request, and each of its pages."""
 
     request_us: float
-    """Right behind another."""
+    """A request that follows another at once."""
     page_us: float
     idle_us: float = 0.0
     """What a request takes more when nothing was read for ``PAUSE_SECONDS``."""
 
     def request_after(self, pause: float) -> float:
-        """What a request takes when nothing was read for so many seconds.
+        """Microseconds of a request after ``pause`` seconds without reads.
 
-        The longer disks and processors have nothing to do, the more deeply they sleep, and the later they wake. What
-        that adds grew about with the root of the pause, for pauses of 0.3, 1 and 4 ms.
+        The longer disks and processors have nothing to do, the more deeply they sleep, and the later they wake. The
+        extra grew about with the pause's square root, for pauses of 0.3, 1 and 4 ms on a virtual disk.
         """
         return self.request_us + self.idle_us * min(1.0, math.sqrt(pause / PAUSE_SECONDS))
 
@@ -61,9 +61,9 @@ class Load:
     """Times that a program waits for a request's latency. Ahead of a stream, two requests are under way at a time."""
 
     def seconds(self, cost: DiskCost, over: float) -> float:
-        """How long one program waits for the disk, if it reads all this evenly over so many seconds.
+        """How many seconds one program waits for the disk, if it reads all this evenly over ``over`` seconds.
 
-        While the disk reads ahead, the program goes on: it waits only where it has nothing else to do.
+        While the disk reads ahead, the program goes on: it waits only for what its other work does not cover.
         """
         missed = self.pages * min(1.0, self.waits / max(1.0, self.requests))
         ahead = ((self.turns - self.waits) * cost.request_us + (self.pages - missed) * cost.page_us) / 1e6

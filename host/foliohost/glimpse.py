@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A short probe of the disk under one file: what its requests take now, while the disk does other work as well.
 
-It reads at most 16 MiB, one read at a time, for half a second, past the page cache. Every other read comes after a
+It reads at most 16 MiB, one read at a time, for half a second, past the page cache. Every second read follows a
 pause. It writes and sets nothing, but if a page that it reads is dirty, that is written first. ``probe.py`` measures
 thoroughly, and takes ten times as long.
 """

@@ -81,7 +81,7 @@ class Observation:
     machine_major_faults: int
     page_bytes: int = PAGE_BYTES
     switches: Mapping[str, bool] = field(default_factory=dict)
-    """The files that switch our kernel's window and our module's, of those that are here, and whether each is on."""
+    """Whether our kernel's and our module's window is on, by the file that switches it; only files that exist."""
     module_tried: bool = False
     """Whether our module was tried on the kernel that runs here."""
     untraced: str = ""

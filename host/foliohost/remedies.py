@@ -151,7 +151,7 @@ class _Case:
             figures = replace(figures, waits=None, seconds=None)  # it reads runs in fewer requests than the hint
         if off := list(self._seen.switches):
             name, command = "the window that adapts, which is off here", f"echo 1 | sudo tee {off[0]}"
-            return [Remedy(name, command, figures, f"{gives} (docs/module.md: why a module switches itself off)")]
+            return [Remedy(name, command, figures, f"{gives} (docs/module.md: When it refuses)")]
         where = "measured with five engines on Debian's 6.12, with LMDB on 7.3; it knows 6.1 as well"
         told, made = f"{gives} (docs/stores.md)", f"made elsewhere by '{KERNEL_PACKAGES}'"
         kernel = Remedy("our kernel, whose window adapts", KERNEL, figures, f"{told}; {made}")
@@ -210,7 +210,7 @@ def _formula(load: Load, found: Touched, window_pages: int, page_bytes: int) -> 
 
 
 def present_figures(seen: Observation, verdict: Diagnosis, file: FileShare, around: Circumstances) -> Forecast:
-    """What was read of a file, what it waited, and what the disk took for that."""
+    """What was read of a file, and how often and how long a program waited for it."""
     waits = waits_for(verdict, file)
     if file.read_bytes is None:
         return Forecast(None, round(waits))
@@ -231,7 +231,7 @@ def summary(remedy: Remedy, now: Forecast, seconds: float) -> str:
     if then.waits is not None:
         parts.append(f"{_beside(count, then.waits, now.waits)} waits")
     if then.seconds is not None:
-        parts.append(f"{_beside(_seconds, then.seconds, now.seconds)} of the disk's time")
+        parts.append(f"{_beside(_seconds, then.seconds, now.seconds)} of waiting for the disk")
     rates = [f"{size(then.reads_bytes / seconds)} a second"]
     if then.waits:
         rates.append(f"{size(then.reads_bytes / then.waits)} for each wait")

@@ -14,7 +14,7 @@ from tests.campaign.fake import FakeBackend, kernel_for
 def test_a_kernel_is_measured_beside_the_model(
     store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Which is built and measured, with guests that are none."""
+    """Which kernel is built and measured, with fake guests."""
     built = set()
 
     def build(request: KernelRequest) -> BuiltKernel:

@@ -49,7 +49,7 @@ class Row:
     window_kb: int
     verdict: str
     now: tuple[Figures, Figures]
-    """As diagnose saw it, and as the program did, whose seconds are those of a run that nobody looked at."""
+    """As diagnose saw it, and as the program counted it; its seconds are of an unobserved run."""
     remedies: dict[str, tuple[Figures, Figures]]
 
 
@@ -131,12 +131,15 @@ def measured(path: Path, case: str, window_kb: int) -> Row:
     told = {each["name"]: each for each in file["remedies"] if _is_told(each)}
     remedies = {name: (told[name], done_with(path, case, name)) for name in (CURE, HINT) if name in told}
     now = {"bytes": file["read_bytes"], "waits": file["waits"], "seconds": file["disk_seconds"]}
-    unseen = {**itself, "seconds": done_with(path, case, "")["seconds"]}  # here looks share the program's processors
+    unseen = {
+        **itself,
+        "seconds": done_with(path, case, "")["seconds"],
+    }  # while observed, it shares its processors with diagnose
     return Row(case, window_kb, file["verdict"], (now, unseen), remedies)
 
 
 def typical(rows: Sequence[Row]) -> Row:
-    """The medians of what was predicted and of what came, of the remedies that were told each time."""
+    """Medians of predictions and results, for remedies told in every round."""
 
     def medians(figures: Sequence[Figures]) -> Figures:
         known = {name: [each[name] for each in figures if each[name] is not None] for name in FIGURES}
@@ -195,8 +198,8 @@ def text(rows: Sequence[Row], number: int) -> str:
         f" {number}): `PYTHONPATH=host python -m tests.host.predictions --write`.",
         "[How good predictions are](../diagnose.md#how-good-predictions-are) explains them. The first table tells by"
         " how much each prediction was too high, or whether what came lay between two bounds.",
-        "Those of *now* compare what `diagnose` saw with what the program counted; seconds, with those of a run that it"
-        " did not see.",
+        "*Now* compares what `diagnose` saw with what the program counted, and seconds with those of an unobserved"
+        " run.",
         "",
         *table(rows),
         "",

@@ -139,7 +139,7 @@ def test_json_has_seconds_where_the_disk_was_probed() -> None:
     assert file["disk_seconds"] == pytest.approx(1000 * 1200e-6 + 32000 * 10e-6)
     assert file["remedies"][0]["seconds"] == pytest.approx(1000 * 1200e-6 + 4000 * 10e-6)
     lines = " ".join(terminal(seen, around=around))
-    assert "1,000 instead of 1,000 waits, 1.2 s instead of 1.5 s of the disk's time" in lines
+    assert "1,000 instead of 1,000 waits, 1.2 s instead of 1.5 s of waiting for the disk" in lines
     assert "1.6 MiB a second, 16 KiB for each wait" in lines
     took = "1,000 us for a request (200 us more after 4 ms of rest) and 10.0 us for each page just now."
     assert f"sda took {took}" in lines

@@ -21,7 +21,7 @@ SECONDS = 4
 """Over which touches are spread, at least, and in which what is touched stays mapped afterwards."""
 
 CACHED_SECONDS = 50e-6
-"""A touch of a cached page takes less."""
+"""A touch of a cached page takes less. What takes longer is counted as a wait."""
 
 _chance = random.Random(1)
 
