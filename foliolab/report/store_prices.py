@@ -33,7 +33,7 @@ def _shown() -> _PriceTables:
     return Place(_FILE).convert(read_toml(_FILE), _PriceTables)
 
 
-_BEFORE = ("unpatched", "off", "unpatched-mglru", "off-mglru", "debian")
+_BEFORE = ("off", "unpatched", "off-mglru", "unpatched-mglru", "debian")
 """Variants without anything of ours, or with all of it off."""
 _PAIR = ("uniform", "compact")
 """Workloads that users want both of."""
@@ -123,7 +123,8 @@ def _variants(view: View) -> list[str]:
 
 
 def _stock(view: View) -> str:
-    return next(iter(_variants(view)), "")
+    """The variant without anything of ours; empty if there is none."""
+    return next((variant for variant in _variants(view) if variant in _BEFORE), "")
 
 
 def _prices(view: View) -> dict[tuple[Value, Value, Value, Value, str], Spread]:

@@ -8,12 +8,13 @@ thoroughly, and takes ten times as long.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import time
 from contextlib import suppress
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median, stdev
 
 from foliohost.costs import fit
 from foliohost.errors import NoProbe
@@ -31,7 +32,9 @@ _LEAST_ROUNDS = 4
 _TRIES = 100
 """To find data in a file with holes."""
 _TRIMMED = 10
-"""Of the times, one in so many at either end is left out."""
+"""Of the times, one in so many at either end is left out, and at least one."""
+_CERTAIN = 2
+"""Standard errors, below which it may be chance that reads take longer after a pause."""
 
 
 def glimpse(path: Path, seconds: float = SECONDS) -> DiskCost:
@@ -65,9 +68,11 @@ def _cost(path: Path, handle: int, size: int, seconds: float) -> DiskCost:
                 before = time.perf_counter_ns()
                 read += os.preadv(handle, [buffer[: pages * PAGE_BYTES]], place)
                 each[pages].append((time.perf_counter_ns() - before) / 1000)
-    at_once = {pages: _typical(each) for pages, each in times.items()}
-    idle_us = mean(_typical(each) - at_once[pages] for pages, each in rested.items())
-    return DiskCost(*fit(at_once), max(0.0, idle_us))
+    longer = [late - soon for pages in _SIZES for late, soon in zip(rested[pages], times[pages])]
+    idle_us = median(longer)
+    if idle_us < _CERTAIN * stdev(longer) / math.sqrt(len(longer)):
+        idle_us = 0.0
+    return DiskCost(*fit({pages: _typical(each) for pages, each in times.items()}), idle_us)
 
 
 def _place(handle: int, size: int, length: int) -> int | None:
@@ -84,5 +89,5 @@ def _place(handle: int, size: int, length: int) -> int | None:
 
 def _typical(times: list[float]) -> float:
     """The mean without the extremes: a program waits for slow reads as well, but one may be chance."""
-    cut = len(times) // _TRIMMED
+    cut = max(1, len(times) // _TRIMMED)
     return mean(sorted(times)[cut : len(times) - cut])

@@ -151,7 +151,10 @@ class _Case:
             figures = replace(figures, waits=None, seconds=None)  # it reads runs in fewer requests than the hint
         if off := list(self._seen.switches):
             name, command = "the window that adapts, which is off here", f"echo 1 | sudo tee {off[0]}"
-            return [Remedy(name, command, figures, f"{gives} (docs/module.md: When it refuses)")]
+            if "/module/" in off[0]:
+                gives += " (docs/module.md: When it refuses)"
+                figures = figures if self._seen.module_tried else Forecast()
+            return [Remedy(name, command, figures, gives)]
         where = "measured with five engines on Debian's 6.12, with LMDB on 7.3; it knows 6.1 as well"
         told, made = f"{gives} (docs/stores.md)", f"made elsewhere by '{KERNEL_PACKAGES}'"
         kernel = Remedy("our kernel, whose window adapts", KERNEL, figures, f"{told}; {made}")
@@ -185,7 +188,8 @@ class _Case:
         pages = (self._file.read_bytes or 0) / self._page
         windows = pages / max(1, self._window_pages)
         formula = f"{count(windows)} windows of {self._window_kb} KiB"
-        return self._forecast(Load(pages, windows, windows, windows / 2), formula)
+        figures = self._forecast(Load(pages, 1, windows, max(1, windows / 2)), formula)
+        return replace(figures, waits=round(windows))
 
     def _forecast(self, load: Load, formula: str) -> Forecast:
         seconds = _disk_seconds(load, self._cost, self._seen)

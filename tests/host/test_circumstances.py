@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from foliohost.estimates import DiskCost
 from foliohost.glimpse import glimpse
 from foliohost.groups import Groups
 from foliohost.places import LEAST_BYTES
+from foliohost.processes import PAGE_BYTES
 from foliohost.verdict import judge
 from foliohost.watch import Watch
 from tests.host.conftest import Toucher
@@ -41,6 +43,42 @@ def test_the_disk_is_probed_where_something_is_wrong_unless_nobody_may(large_fil
 def test_a_glimpse_of_a_disk(large_file: Path) -> None:
     cost = glimpse(large_file, 0.2)
     assert cost.request_us + cost.page_us > 1
+
+
+class Clock:
+    """Of a disk whose requests take 100 us, pages 8 us, waking 300 us, and each read up to ``noise_us`` more."""
+
+    def __init__(self, noise_us: int) -> None:
+        self._us, self._slept, self._noise_us, self._chance = 0, True, noise_us, random.Random(1)
+
+    def sleep(self, seconds: float) -> None:
+        self._us, self._slept = self._us + round(seconds * 1e6), True
+
+    def monotonic(self) -> float:
+        return self._us / 1e6
+
+    def perf_counter_ns(self) -> int:
+        return self._us * 1000
+
+    def preadv(self, handle: int, buffers: Sequence[memoryview], place: int) -> int:
+        size = sum(map(len, buffers))
+        self._us += 100 + 8 * size // PAGE_BYTES + 300 * self._slept + self._chance.randint(0, self._noise_us)
+        self._slept = False
+        return size
+
+
+@pytest.mark.parametrize(("noise_us", "idle_us"), [(0, 300), (20000, 0)])
+def test_what_a_request_takes_after_a_pause(
+    large_file: Path, monkeypatch: pytest.MonkeyPatch, noise_us: int, idle_us: int
+) -> None:
+    """It is told unless the disk's own times differ by so much that it may be chance."""
+    clock = Clock(noise_us)
+    monkeypatch.setattr("foliohost.glimpse.time", clock)
+    monkeypatch.setattr(os, "preadv", clock.preadv)
+    cost = glimpse(large_file, 0.5)
+    assert cost.idle_us == idle_us
+    if not noise_us:
+        assert (cost.request_us, cost.page_us) == pytest.approx((100, 8))
 
 
 def test_holes_are_not_taken_for_a_fast_disk(large_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

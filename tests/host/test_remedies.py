@@ -151,11 +151,14 @@ def test_what_adapts_already_is_not_offered_again() -> None:
 
 
 def test_what_is_there_and_off_is_switched_on_and_not_installed_again() -> None:
-    seen = replace(look_ups(), switches={"/sys/module/m/parameters/adaptive": False})
+    seen = replace(look_ups(), switches={"/sys/module/m/parameters/adaptive": False}, module_tried=True)
     verdict = judge(seen)
     *others, ours = remedies(seen, verdict, verdict.files[0], Circumstances())
     assert ours.command == "echo 1 | sudo tee /sys/module/m/parameters/adaptive"
-    assert ours.figures == found()[-1].figures
+    kernel, _ = found()[-2:]
+    assert ours.figures == kernel.figures
+    *_, untried = remedies(replace(seen, module_tried=False), verdict, verdict.files[0], Circumstances())
+    assert untried.figures == Forecast(), "where the module was not tried, it may have switched itself off"
     assert not any("our module" in other.name for other in others)
 
 
@@ -193,10 +196,13 @@ def test_nothing_for_what_is_well() -> None:
 def test_the_hint_is_what_is_wrong() -> None:
     pages = 60000
     data = file_seen(hint="random", engine="Lucene", mapped_pages=pages, places=pages // 16, cached_pages=pages)
-    (remedy,) = told(observation(data, read_bytes=pages * PAGE, major_faults=pages))
+    seen = observation(data, read_bytes=pages * PAGE, major_faults=pages)
+    (remedy,) = told(seen)
     # As many waits as there are windows, at most.
     assert (remedy.figures.reads_bytes, remedy.figures.waits) == (pages * PAGE, pages // 32)
     assert remedy.name == "Lucene without the hint"
+    (remedy,) = told(seen, around=Circumstances(costs={"sda": DiskCost(1000, 10)}))
+    assert remedy.figures.seconds == 0.001, "what is read ahead comes while the program works"
     assert remedy.command.endswith("defaultReadAdvice=NORMAL")
 
 

@@ -33,7 +33,6 @@ from tests.samples import sample
 PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
 VARIANTS = ("unpatched", "adaptive")
 CELL = '{"pattern": "random"}'
-"""Of the sample that all others are like, which has two processors."""
 PLACES: PlannedPlaces = {(CELL, variant, repetition): ({}, {}) for variant in VARIANTS for repetition in (1, 2)}
 MPROTECT = ("mprotect",)
 NOW = code_hash("6.12.1", without=MPROTECT)
