@@ -22,7 +22,6 @@ def record(
     argv: Sequence[str],
     *,
     files: str = "/data",
-    window: int = WINDOW,
     most: int = MOST_TOUCHES,
     environment: Mapping[str, str] | None = None,
     deadline_seconds: float | None = 600,
@@ -32,12 +31,12 @@ def record(
 
     Returns the trace, and the exit status of what was run, as a shell has it.
 
-    The files are those of the file system at ``files``. A touch may be missing if fewer than ``window`` other pages
+    The files are those of the file system at ``files``. A touch may be missing if fewer than ``WINDOW`` other pages
     were touched since the last one of its page. Whatever else runs in the guest meanwhile is recorded, too.
 
     What was run may have failed, which the status tells. GuestFailure or NoResult if there is no recording.
     """
-    options = {"files": files, "window": window, "most": most, "out": _OUTPUT}
+    options = {"files": files, "window": WINDOW, "most": most, "out": _OUTPUT}
     command = ["touches", *(f"--{name}={value}" for name, value in options.items()), "--", *argv]
     memory_bytes = _available(guest)
     job = guest.run(command, deadline_seconds, env=environment, on_output=on_output)
@@ -50,12 +49,12 @@ def record(
     touches = array("I", body)
     if len(touches) != 2 * header["touches"]:
         raise NoResult("The guest has not written down all that was touched.")
-    file_of, page_of = without_repeats(touches[::2], touches[1::2], window // 2)
+    file_of, page_of = without_repeats(touches[::2], touches[1::2], WINDOW // 2)
     trace = Trace(
         files=tuple(TraceFile(each["name"], each["pages"]) for each in header["files"]),
         file_of=file_of,
         page_of=page_of,
-        window=window,
+        window=WINDOW,
         page_size=header["page_size"],
         lost=header["lost"],
         memory_bytes=memory_bytes,
