@@ -11,7 +11,7 @@ from foliolab.campaign.host_backend import HostBackend, require_bootable
 from foliolab.campaign.job import Backend
 from foliolab.campaign.model_backend import ModelBackend
 from foliolab.campaign.qemu_backend import QemuBackend
-from foliolab.campaign.runner import KernelFor, Workers, run_plan
+from foliolab.campaign.runner import Kernels, Workers, run_plan
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import open_store, store_file
 from foliolab.device import device_of
@@ -23,8 +23,7 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel import timed_disk
-from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.built import BuiltKernel
+from foliolab.kernel.build import KernelRequest, build, identify
 from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES
@@ -73,9 +72,9 @@ class Collected:
 
 def measure(request: Request, workers: Workers | None = None) -> Collected:
     """Measure what the store lacks, by ``workers`` or here. What is not ok raises nothing: see ``failure_of``."""
-    plan, backend, kernel_for = prepared(request)
+    plan, backend, kernels = prepared(request)
     with open_store(store_file()) as store:
-        samples = run_plan(plan, store, backend, kernel_for, workers)
+        samples = run_plan(plan, store, backend, kernels, workers)
         # The plan's samples count as the newest, also where they were measured long ago.
         stored = [*store.samples, *samples]
     if request.kernels:
@@ -84,20 +83,20 @@ def measure(request: Request, workers: Workers | None = None) -> Collected:
     return Collected(plan.experiment, samples, stored)
 
 
-def prepared(request: Request) -> tuple[Plan, Backend, KernelFor]:
+def prepared(request: Request) -> tuple[Plan, Backend, Kernels]:
     """What is to be measured, what runs it, and its kernels, which are not built yet."""
     plan, arch, page_size = planned(request)
     if request.backend == MODEL:
         model = ModelBackend()
-        return _on_model(request, plan, arch, page_size), model, model.kernel
+        return _on_model(request, plan, arch, page_size), model, Kernels(model.kernel, model.kernel)
     check_names(request.kernels)
     prepare = _on_host if request.backend == HOST else _on_qemu
     plan, backend, extras = prepare(request, plan, arch)
 
-    def kernel_for(name: str) -> BuiltKernel:
-        return build(KernelRequest(arch, name, request.profile, extras, page_size=page_size))
+    def wanted(name: str) -> KernelRequest:
+        return KernelRequest(arch, name, request.profile, extras, page_size=page_size)
 
-    return plan, backend, kernel_for
+    return plan, backend, Kernels(lambda name: identify(wanted(name)), lambda name: build(wanted(name)))
 
 
 def default_profile(backend: str) -> str:

@@ -7,6 +7,7 @@ recorded as not applicable, without a boot.
 
 import platform
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from foliolab.arch import machine_name
 from foliolab.campaign.job import Backend, Job, Watcher, Work, ended, execute
 from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample, with_key
 from foliolab.campaign.store import Store
-from foliolab.errors import LabError
+from foliolab.errors import BuildError, LabError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Plan, Step
 from foliolab.files import digest
@@ -24,8 +25,15 @@ from foliolab.progress import say, working
 from foliolab.vm.accel import real_time
 from foliolab.vm.outcome import Outcome, OutcomeKind, failure
 
-KernelFor = Callable[[str], BuiltKernel]
-"""The kernel of a name, built if need be."""
+
+@dataclass(frozen=True)
+class Kernels:
+    """Where a campaign has its kernels from, by their names."""
+
+    identify: Callable[[str], BuiltKernel]
+    """The kernel, which need not be built yet."""
+    build: Callable[[str], BuiltKernel]
+    """The same, built if need be."""
 
 
 class Workers(Protocol):
@@ -50,7 +58,7 @@ class Here:
 
 
 def run_plan(
-    plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, workers: Workers | None = None
+    plan: Plan, store: Store, backend: Backend, kernels: Kernels, workers: Workers | None = None
 ) -> list[Sample]:
     """Measure what the store does not have yet; return the plan's samples in its order, whatever their outcome.
 
@@ -58,12 +66,12 @@ def run_plan(
     """
     workers = workers or Here()
     host = workers.timed_on() if real_time(backend.name) else platform.node()
-    return _Campaign(plan, store, backend, kernel_for, host).run(workers)
+    return _Campaign(plan, store, backend, kernels, host).run(workers)
 
 
-def jobs_of(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor) -> list[Job]:
+def jobs_of(plan: Plan, store: Store, backend: Backend, kernels: Kernels) -> list[Job]:
     """What ``run_plan`` would have executed on a machine whose name nobody knows yet: a job for each boot."""
-    return _Campaign(plan, store, backend, kernel_for, host="").jobs()
+    return _Campaign(plan, store, backend, kernels, host="").jobs()
 
 
 def failure_of(samples: Iterable[Sample]) -> LabError | None:
@@ -78,12 +86,13 @@ def failure_of(samples: Iterable[Sample]) -> LabError | None:
 
 
 class _Campaign:
-    def __init__(self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, host: str) -> None:
+    def __init__(self, plan: Plan, store: Store, backend: Backend, kernels: Kernels, host: str) -> None:
         self._plan = plan
         self._store = store
         self._backend = backend
         self._host = host
-        self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
+        self._build = kernels.build
+        self._kernels = {name: kernels.identify(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
         booted = {} if backend.name == MODEL else self._kernels
         without = plan.experiment.unaffected_by
         self._codes = {name: code_of(name, kernel.version, without) for name, kernel in booted.items()}
@@ -102,6 +111,7 @@ class _Campaign:
         if had := len(steps) - missing:
             say(f"{had} of {len(steps)} measurements are in the store already.")
         if missing:
+            jobs = self._jobs()
             with working(f"Measuring {self._plan.experiment.name}", total=missing) as task:
 
                 def record(sample: Sample, last: bool) -> None:
@@ -116,7 +126,7 @@ class _Campaign:
                         self._had[sample.key] = sample
                         task.advance()
 
-                workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, say))
+                workers.run(jobs, self._store.consoles, Watcher(record, task.note, say))
         return [self._had[self._key(step)] for step in steps]
 
     def jobs(self) -> list[Job]:
@@ -142,11 +152,22 @@ class _Campaign:
             self._had[key] = known[key]
 
     def _jobs(self) -> Iterator[Job]:
-        for boot in self._plan.boots:
-            pending = [step for step in boot.steps if self._key(step) not in self._had]
-            if pending:
-                bootable = self._backend.prepare(self._kernels[boot.kernel], self._plan)
-                yield Job(bootable, boot.kernel, tuple(Work(step, self._form(step)) for step in pending))
+        """One for each boot, made when it is asked for, of kernels that are built now."""
+        boots = (
+            (boot.kernel, [step for step in boot.steps if self._key(step) not in self._had])
+            for boot in self._plan.boots
+        )
+        pending = [(kernel, steps) for kernel, steps in boots if steps]
+        for name in dict.fromkeys(kernel for kernel, _ in pending):
+            kernel = self._build(name)
+            if kernel.hash != self._kernels[name].hash:
+                raise BuildError(f"The sources of {name} changed meanwhile; start again.")
+            self._kernels[name] = kernel
+        return (self._job(kernel, steps) for kernel, steps in pending)
+
+    def _job(self, kernel: str, steps: list[Step]) -> Job:
+        bootable = self._backend.prepare(self._kernels[kernel], self._plan)
+        return Job(bootable, kernel, tuple(Work(step, self._form(step)) for step in steps))
 
     def _form(self, step: Step) -> Sample:
         """What is known of a sample before it is measured."""

@@ -30,9 +30,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     if arguments.output.is_dir() or not arguments.output.resolve().parent.is_dir():
         raise UsageError(f"{arguments.output} can be no file.")
-    plan, backend, kernel_for = prepared(request_of(arguments, HOST))
+    plan, backend, kernels = prepared(request_of(arguments, HOST))
     with open_store(store_file()) as store:
-        jobs = jobs_of(plan, store, backend, kernel_for)
+        jobs = jobs_of(plan, store, backend, kernels)
     with tempfile.TemporaryDirectory(prefix="foliolab-bundle-") as scratch:
         place = Path(scratch, "metal")
         boots = make_bundle(place, jobs)

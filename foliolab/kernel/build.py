@@ -91,6 +91,17 @@ class _Inputs:
         return digest([self.source.identity, arch, self.options, self.compiler, *parts_of(built)])
 
     @property
+    def described(self) -> BuiltKernel:
+        """What will be built of them, with the release of a tree that adds nothing to its version."""
+        asked, key = self.request, self.hash
+        image = kernels_directory() / key / asked.arch.image
+        release = f"{self.source.version}-foliolab-{self.kernel.label}"
+        kernel = BuiltKernel(
+            key, image, self.kernel.text, asked.profile, asked.arch, release, asked.page_size, self.ours
+        )
+        return replace(kernel, compiler=self.compiler)
+
+    @property
     def name(self) -> str:
         extras = "".join(f" with {extra}" for extra in self.request.extras)
         return f"{self._machine} {self.request.profile} {self.kernel.text}{extras}"
@@ -113,6 +124,14 @@ class _Inputs:
 def has_our_code(source: Source, changed: Mapping[str, bytes | None]) -> bool:
     """Whether a tree has our code, from a series on top of it or by itself."""
     return changed.get(_OUR_FILE) is not None or source.read(_OUR_FILE) is not None
+
+
+def identify(request: KernelRequest) -> BuiltKernel:
+    """As ``build``, but a kernel of sources that the cache lacks is not built: it is described, and has no files."""
+    if parse_name(request.kernel).image:
+        return build(request)
+    with _gathered(request) as inputs:
+        return _found(inputs) or inputs.described
 
 
 def build(request: KernelRequest) -> BuiltKernel:

@@ -23,6 +23,8 @@ class BuiltKernel:
     page_size: Bytes
     ours: bool
     """Whether it has our code, and so our switches."""
+    compiler: str = ""
+    """As it names itself; empty for a kernel that was not built here."""
     packaged: str = ""
     """Its version, if it is not built but came as a package, whose release may say little."""
     module: Path | None = None
@@ -54,12 +56,6 @@ class BuiltKernel:
     def config(self) -> Path:
         return self.image.parent / "config"
 
-    @property
-    def compiler(self) -> str:
-        """As it names itself; empty for a kernel that was not built here."""
-        facts = json.loads((self.image.parent / "kernel.json").read_text())
-        return str(facts.get("compiler", ""))
-
 
 def kernels_directory() -> Path:
     """Where each has a directory, named by its hash."""
@@ -80,6 +76,7 @@ def load_kernel(place: Path) -> BuiltKernel | None:
             release=facts["release"],
             page_size=facts["page_size"],
             ours=facts["ours"],
+            compiler=facts.get("compiler", ""),
             packaged=facts["version"] if facts.get("packaged") else "",
         )
     except (OSError, ValueError, KeyError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from foliolab.arch import X86_64
-from foliolab.campaign.runner import Workers, run_plan
+from foliolab.campaign.runner import Kernels, Workers, run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
 from foliolab.experiment.cell import Cell
@@ -99,16 +99,23 @@ def kernel_for(name: str) -> BuiltKernel:
     return BuiltKernel(f"hash-{name}", Path("bzImage"), name, "lab", X86_64, "6.12.1-foliolab", 4096, ours)
 
 
+KERNELS = Kernels(kernel_for, kernel_for)
+
+
 def fake_plan(repetitions: int = 2) -> Plan:
     experiment = find_experiment("sparse-mmap")
     return make_plan(experiment, experiment.scale("quick"), repetitions=repetitions)
 
 
 def run_fake(
-    file: Path, backend: FakeBackend, plan: Plan | None = None, workers: Workers | None = None
+    file: Path,
+    backend: FakeBackend,
+    plan: Plan | None = None,
+    workers: Workers | None = None,
+    kernels: Kernels = KERNELS,
 ) -> list[Sample]:
     with open_store(file) as store:
-        return run_plan(plan or fake_plan(), store, backend, kernel_for, workers)
+        return run_plan(plan or fake_plan(), store, backend, kernels, workers)
 
 
 def slow(step: Step, tried: int) -> dict[str, int | float]:

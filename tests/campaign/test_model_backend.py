@@ -9,7 +9,7 @@ from msgspec import structs
 
 from foliolab.campaign import model_backend
 from foliolab.campaign.model_backend import ModelBackend, ModelSession, file_memory_bytes
-from foliolab.campaign.runner import failure_of, run_plan
+from foliolab.campaign.runner import Kernels, failure_of, run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
 from foliolab.errors import UsageError
@@ -43,7 +43,7 @@ def measured(plan: Plan, step: Step) -> dict[str, int | float]:
 
 def run(place: Path, plan: Plan) -> list[Sample]:
     with open_store(place / "samples.jsonl") as store:
-        return run_plan(plan, store, BACKEND, BACKEND.kernel)
+        return run_plan(plan, store, BACKEND, Kernels(BACKEND.kernel, BACKEND.kernel))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from foliolab.arch import NATIVE
 from foliolab.campaign.qemu_backend import QemuBackend
-from foliolab.campaign.runner import failure_of, run_plan
+from foliolab.campaign.runner import Kernels, failure_of, run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
 from foliolab.errors import GuestCrashed, GuestHung, NoResult
@@ -49,7 +49,9 @@ def run(place: Path, plan: Plan, *kernels: BuiltKernel, accelerator: Wanted = "a
     backend = AnyProgram(arch, chosen)
     by_name = {kernel.name: kernel for kernel in kernels}
     with open_store(place / "samples.jsonl") as store:
-        return run_plan(plan.with_at_most(chosen.max_cpus), store, backend, by_name.__getitem__)
+        return run_plan(
+            plan.with_at_most(chosen.max_cpus), store, backend, Kernels(by_name.__getitem__, by_name.__getitem__)
+        )
 
 
 def plan_of(experiment: Experiment, variants: str) -> Plan:

@@ -13,18 +13,28 @@ from msgspec import structs
 
 from foliolab.analyse.rows import group_samples
 from foliolab.campaign.job import ATTEMPTS
-from foliolab.campaign.runner import failure_of
+from foliolab.campaign.runner import Kernels, failure_of
 from foliolab.campaign.sample import Sample, with_key
 from foliolab.campaign.store import open_store, read_samples
-from foliolab.errors import BootFailed, GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
+from foliolab.errors import (
+    BootFailed,
+    BuildError,
+    GuestCrashed,
+    GuestHung,
+    GuestOutOfMemory,
+    HostLost,
+    LabError,
+    NoResult,
+)
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.variants import choose, load_variants, on_kernels
 from foliolab.files import REPOSITORY
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.code import code_hash
 from foliolab.vm.accel import KVM
 from foliolab.vm.outcome import OutcomeKind
-from tests.campaign.fake import FakeBackend, ending, fake_plan, plain, run_fake
+from tests.campaign.fake import FakeBackend, ending, fake_plan, kernel_for, plain, run_fake
 
 
 @pytest.fixture
@@ -54,6 +64,28 @@ def test_a_plan_is_measured_once(file: Path) -> None:
     assert run_fake(file, second) == samples
     assert second.boots == 0
     assert failure_of(samples) is None
+
+
+def test_only_kernels_of_which_something_is_missing_are_built(file: Path) -> None:
+    built = []
+
+    def build(name: str) -> BuiltKernel:
+        built.append(name)
+        return kernel_for(name)
+
+    plan = fake_plan()
+    variants = choose(["unpatched"], load_variants())
+    of_one = make_plan(plan.experiment, plan.scale, variants=variants, repetitions=2)
+    for wanted in (of_one, of_one, plan):
+        run_fake(file, FakeBackend(), wanted, kernels=Kernels(kernel_for, build))
+    assert built == ["unpatched", "patched"]
+
+
+def test_sources_that_change_before_a_kernel_is_built_end_the_run(file: Path) -> None:
+    kernels = Kernels(kernel_for, lambda name: replace(kernel_for(name), hash="another"))
+    with pytest.raises(BuildError, match=r"The sources of \w+ changed meanwhile; start again\."):
+        run_fake(file, FakeBackend(), kernels=kernels)
+    assert read_samples(file) == []
 
 
 def test_a_sample_says_all_about_itself(file: Path) -> None:

@@ -27,7 +27,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
     def install(measure: Measure) -> FakeBackend:
         backend = FakeBackend(measure)
         monkeypatch.setattr(measuring, "_on_qemu", lambda request, plan, *_: (plan, backend, ()))
-        monkeypatch.setattr(measuring, "build", lambda request: kernel_for(request.kernel))
+        for name in ("identify", "build"):
+            monkeypatch.setattr(measuring, name, lambda request: kernel_for(request.kernel))
         return backend
 
     return install

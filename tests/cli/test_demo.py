@@ -21,6 +21,7 @@ def test_a_kernel_is_measured_beside_the_model(
         built.add(request.kernel)
         return kernel_for(request.kernel)
 
+    monkeypatch.setattr(measure, "identify", lambda request: kernel_for(request.kernel))
     monkeypatch.setattr(measure, "build", build)
     monkeypatch.setattr(measure, "QemuBackend", lambda *_: FakeBackend())
     assert main(["demo"]) == 0

@@ -15,7 +15,7 @@ from foliolab.errors import BuildError, UsageError
 from foliolab.files import REPOSITORY, lock_if_free, locked, write_atomic
 from foliolab.kernel import build as building
 from foliolab.kernel import make as making
-from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build, identify
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.make import hold_build_lock
 from foliolab.kernel.name import parse_name
@@ -30,6 +30,14 @@ def test_a_second_call_makes_nothing(patched_kernel: BuiltKernel) -> None:
     made = patched_kernel.image.stat()
     assert build(KernelRequest(NATIVE, "patched")) == patched_kernel
     assert patched_kernel.image.stat() == made
+
+
+@pytest.mark.boot
+def test_a_kernel_is_described_as_it_will_be_built(patched_kernel: BuiltKernel) -> None:
+    request = KernelRequest(NATIVE, "patched")
+    assert identify(request) == patched_kernel
+    with building._gathered(request) as inputs:
+        assert inputs.described == patched_kernel
 
 
 @pytest.mark.boot

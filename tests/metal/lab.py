@@ -6,7 +6,7 @@ from pathlib import Path
 
 from foliolab.arch import NATIVE
 from foliolab.campaign.host_backend import HostBackend, HostBootable
-from foliolab.campaign.runner import jobs_of, run_plan
+from foliolab.campaign.runner import Kernels, jobs_of, run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
 from foliolab.experiment.load import find_experiment
@@ -49,6 +49,10 @@ class Lab:
         return BuiltKernel("abc", self.place / "bzImage", "patched", "metal", NATIVE, "6.12", 4096, ours=True)
 
     @property
+    def kernels(self) -> Kernels:
+        return Kernels(lambda name: self.kernel, lambda name: self.kernel)
+
+    @property
     def plan(self) -> Plan:
         file = small_experiment(self.place)
         file.write_text(file.read_text().replace("[parameters]\n", f"[parameters]\n{self.parameters}"))
@@ -64,10 +68,10 @@ class Lab:
         machine = RemoteMachine("bench1", ("bench1",), ("--no-watchdog", "--pause", "0"))
         with open_store(self.store) as store:
             on = OnMachine(machine)
-            return run_plan(plan or self.plan, store, self.backend, lambda name: self.kernel, on)
+            return run_plan(plan or self.plan, store, self.backend, self.kernels, on)
 
     def bundle(self, place: Path) -> None:
         """Make one in an empty directory."""
         with open_store(self.store) as store:
-            jobs = jobs_of(self.plan, store, self.backend, lambda name: self.kernel)
+            jobs = jobs_of(self.plan, store, self.backend, self.kernels)
         make_bundle(place, jobs)

@@ -10,7 +10,7 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.campaign.host_backend import HostBackend
-from foliolab.campaign.runner import run_plan
+from foliolab.campaign.runner import Kernels, run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
 from foliolab.errors import LabError
@@ -73,7 +73,7 @@ def measured(place: Path, plan: Plan, kernel: BuiltKernel, options: tuple[str, .
     backend = AnyProgram(NATIVE)
     remote = RemoteMachine("stand-in", tuple(machine.ssh.split()), options)
     with open_store(place / "samples.jsonl") as store:
-        return run_plan(plan, store, backend, lambda name: kernel, OnMachine(remote))
+        return run_plan(plan, store, backend, Kernels(lambda name: kernel, lambda name: kernel), OnMachine(remote))
 
 
 @pytest.fixture
