@@ -59,7 +59,7 @@ def add_host(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spare", metavar="DEVICE", help=text)
     text = "use a machine that has none, where somebody has to reset a kernel that hangs"
     parser.add_argument("--no-watchdog", action="store_true", help=text)
-    text = "have GRUB start each kernel for one boot, also where kexec is allowed"
+    text = "have the boot loader start each kernel for one boot, also where kexec is allowed"
     parser.add_argument("--no-kexec", action="store_true", help=text)
     parser.add_argument("--though-in-use", action="store_true", help="use a machine on which somebody is logged in")
 

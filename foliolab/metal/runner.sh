@@ -3,7 +3,7 @@
 # Runs a bundle's boots on this machine, one after the other, whether or not anybody looks. It lies in a directory of
 # the root file system, beside files/ (by hash) and run/ (the plan, and what comes of it). What it changes of the
 # machine is in run/journal before it is changed: the unit that starts it after each boot, directories to mount
-# on, files for disks, and an entry in GRUB's menu. All of that is gone when it ends; results stay.
+# on, files for disks, and an entry in the boot loader's menu. All of that is gone when it ends; results stay.
 #
 #   sh runner check [OPTION...]   say why this machine cannot run it; --spare /dev/..., --no-watchdog, --no-kexec,
 #                                 --though-in-use
@@ -26,7 +26,7 @@ unit_file=/etc/systemd/system/$unit
 watchdog_seconds=600 # in which this kernel has to go down, and the other one to come up
 patience_seconds=480 # in which this kernel has to go down; then there is time to stop the watchdog
 
-entry=foliolab-metal # in GRUB's menu
+entry=foliolab-metal # in the boot loader's menu
 
 spare='' identity='' watchdog=yes kexec=yes in_use=no lease=0 pause=10
 
@@ -138,8 +138,9 @@ check() {
 	[ "$kexec" = no ] || no_kexec=$(why_no_kexec)
 	if [ "$kexec" = no ] || [ -n "$no_kexec" ]; then
 		kexec=no
-		no_grub=$(why_no_grub)
-		[ -z "$no_grub" ] || refuse "${no_kexec:-There is --no-kexec}, and GRUB cannot start another kernel once: $no_grub."
+		no_loader=$(why_not_once)
+		[ -z "$no_loader" ] ||
+			refuse "${no_kexec:-There is --no-kexec}, and $(loader) cannot start another kernel once: $no_loader."
 	fi
 	! grep -q '\[\(integrity\|confidentiality\)\]' /sys/kernel/security/lockdown 2>/dev/null ||
 		refuse "This machine's kernel is locked down, and starts none that is not signed."
@@ -165,6 +166,72 @@ why_no_kexec() {
 	elif [ "$(cat /proc/sys/kernel/kexec_load_disabled)" -ne 0 ]; then
 		echo "This machine's kernel does not start others"
 	fi
+}
+
+# A variable of the boot loader's, which firmware keeps; nothing if there is none.
+loader_variable() {
+	tail -c +5 "/sys/firmware/efi/efivars/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f" 2>/dev/null | tr -d '\0'
+}
+
+# Which boot loader has started this machine.
+loader() {
+	case $(loader_variable LoaderInfo) in
+	systemd-boot*) echo systemd-boot ;;
+	*) echo GRUB ;;
+	esac
+}
+
+# Why the boot loader cannot start another kernel for one boot; nothing if it may.
+why_not_once() {
+	if [ "$(loader)" = GRUB ]; then
+		why_no_grub
+	elif ! command -v bootctl >/dev/null; then
+		echo "there is no bootctl"
+	elif ! directory=$(bootctl --print-boot-path 2>/dev/null); then
+		echo "its partition is not mounted"
+	elif [ ! -d "$directory/loader/entries" ]; then
+		echo "there is no $directory/loader/entries"
+	elif [ -e "$directory/loader/entries/$entry.conf" ]; then
+		echo "there is $directory/loader/entries/$entry.conf"
+	fi
+}
+
+# Have the boot loader start a kernel at the next boot, and only then: the kernel, its initramfs, its command line.
+start_once() {
+	if [ "$(loader)" = GRUB ]; then
+		start_once_by_grub "$@"
+		return
+	fi
+	directory=$(bootctl --print-boot-path) || return 1
+	menu=$directory/loader/entries/$entry.conf
+	note_files "$menu" "$directory/$entry.kernel" "$directory/$entry.initrd"
+	cp "$1" "$directory/$entry.kernel" || return 1
+	[ -z "$2" ] || cp "$2" "$directory/$entry.initrd" || return 1
+	{
+		echo "title Measurement"
+		echo "linux /$entry.kernel"
+		[ -z "$2" ] || echo "initrd /$entry.initrd"
+		echo "options $3"
+	} >"$menu" || return 1
+	sync "$menu" "$directory/$entry.kernel" ${2:+"$directory/$entry.initrd"}
+	bootctl set-oneshot "$entry.conf"
+}
+
+# Have the boot loader start this machine's own kernel, if it was to start ours.
+forget_entry() {
+	if [ "$(loader)" = GRUB ]; then
+		# GRUB leaves an empty word.
+		! grub editenv - list | grep -q "^next_entry=\($entry\)\{0,1\}\$" || grub editenv - unset next_entry
+	elif [ "$(loader_variable LoaderEntryOneShot)" = "$entry.conf" ]; then
+		bootctl set-oneshot ''
+	fi
+}
+
+# Write down that there will be these files.
+note_files() {
+	for file; do
+		grep -q " file $file\$" "$run/journal" || note "file $file"
+	done
 }
 
 # Where GRUB has its menu.
@@ -213,7 +280,7 @@ why_no_grub() {
 	fi
 }
 
-# Have GRUB start a kernel at the next boot, and only then: the kernel, its initramfs, its command line.
+# As start_once.
 start_once_by_grub() {
 	directory=$(grub_directory)
 	case $3 in
@@ -222,9 +289,7 @@ start_once_by_grub() {
 		return 1
 		;;
 	esac
-	for file in "$directory/custom.cfg" "$directory/$entry.kernel"; do
-		grep -q " file $file\$" "$run/journal" || note "file $file"
-	done
+	note_files "$directory/custom.cfg" "$directory/$entry.kernel"
 	cp "$1" "$directory/$entry.kernel" || return 1
 	image=$(grub mkrelpath "$directory/$entry.kernel") || return 1
 	ramdisk=${2:+$(grub mkrelpath "$2")} || return 1
@@ -238,11 +303,6 @@ start_once_by_grub() {
 	} >"$directory/custom.cfg" || return 1
 	sync "$directory/custom.cfg" "$directory/$entry.kernel" "$directory"
 	grub reboot "$entry" && sync
-}
-
-# Have GRUB start this machine's own kernel, if it was to start ours, and take away the empty word that GRUB leaves.
-forget_entry() {
-	! grub editenv - list | grep -q "^next_entry=\($entry\)\{0,1\}\$" || grub editenv - unset next_entry
 }
 
 # The address below which there are so many MiB of memory, from /proc/iomem as standard input; nothing if there is less.
@@ -400,7 +460,7 @@ put_back() {
 	if [ "$kexec" = yes ]; then
 		kexec -u 2>/dev/null || true
 	else
-		forget_entry || note "left: GRUB's next entry"
+		forget_entry || note "left: $(loader)'s next entry"
 	fi
 	forget_start
 	disarm_watchdog
@@ -514,10 +574,10 @@ begin_boot() {
 	reason=''
 	if [ "$kexec" = yes ]; then
 		systemctl kexec || reason="kexec does not work"
-	elif start_once_by_grub "$here/files/$kernel" "$initramfs" "$command_line" 2>"$boot/grub"; then
+	elif start_once "$here/files/$kernel" "$initramfs" "$command_line" 2>"$boot/loader"; then
 		systemctl reboot || reason="the machine cannot be restarted"
 	else
-		reason="GRUB cannot start the kernel once: $(tail -n 1 "$boot/grub")"
+		reason="$(loader) cannot start the kernel once: $(tail -n 1 "$boot/loader")"
 	fi
 	[ -n "$reason" ] || sleep "$patience_seconds"
 	put_back "${reason:-the machine does not go down}"

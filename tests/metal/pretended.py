@@ -16,11 +16,15 @@ from pathlib import Path
 import pytest
 
 from foliolab.metal.machine import HOME
-from tests.metal.stubs import DIRECTORIES, ENTER, FILES, HIDE, MOMENT, STUBS
+from tests.metal.stubs import DIRECTORIES, ENTER, FILES, HIDE, LOADER_INFO, MOMENT, ONE_SHOT, STUBS
 from tests.processes import wait_until
 
 PATIENCE_SECONDS = 120
 """How long something may take that takes a second or two where nothing else runs."""
+
+
+_OF_LOADERS = ("boot/grub/custom.cfg", "boot/grub/*.kernel", "efi/foliolab*", "efi/loader/entries/*")
+"""What is written for boot loaders."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ class Pretended:
 
     def left(self) -> Sequence[Path]:
         """What a run has made and not put back."""
-        names = ("etc/systemd/system/*", "data", "programs", "boot/grub/custom.cfg", "boot/grub/*.kernel")
+        names = ("etc/systemd/system/*", "data", "programs", *_OF_LOADERS, ONE_SHOT.lstrip("/"))
         states = (f"state/{name}" for name in ("enabled", "loaded", "next", "pid"))
         return [path for name in (*names, *states) for path in self.root.glob(name)] + list(self.run.glob("disk*"))
 
@@ -122,6 +126,12 @@ class Pretended:
         """Have the machine's kernel start no other, and a menu of GRUB's."""
         self.write("proc/sys/kernel/kexec_load_disabled", "1\n")
         self.write("boot/grub/grub.cfg", "if [ next_entry ]\nsource custom.cfg\n")
+
+    def start_by_systemd_boot(self) -> None:
+        """Have the machine's kernel start no other, and systemd-boot as the boot loader."""
+        self.write("proc/sys/kernel/kexec_load_disabled", "1\n")
+        self.write(LOADER_INFO.lstrip("/"), "0000" + "\0".join("systemd-boot 252"))
+        (self.root / "efi/loader/entries").mkdir(parents=True)
 
     def fall_back(self, times: int) -> None:
         """Have its own kernel start so many times where another one was to start."""
@@ -134,8 +144,8 @@ class Pretended:
     def cut_power(self) -> None:
         """Lose of each file what was not synced, and start again. The machine has to be up, and its unit killed."""
         synced = dict(line.split(" ", 1) for line in (self.root / "state/synced").read_text().splitlines())
-        of_grub = [*self.root.glob("boot/grub/custom.cfg"), *self.root.glob("boot/grub/*.kernel")]
-        for file in (*self.run.rglob("*"), *self.root.glob("etc/systemd/system/*"), *of_grub):
+        synced_alone = [file for name in ("etc/systemd/system/*", *_OF_LOADERS) for file in self.root.glob(name)]
+        for file in (*self.run.rglob("*"), *synced_alone):
             # The data of disks is synced by dd.
             if file.is_file() and not file.name.startswith("disk"):
                 status = file.stat()

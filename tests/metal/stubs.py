@@ -42,6 +42,12 @@ FILES = {
 }
 DIRECTORIES = ("usr", "etc/systemd/system", "run/systemd/system", "sys/block", "var/lib", "state", "stubs", "tmp")
 
+LOADER_INFO, ONE_SHOT = (
+    f"/sys/firmware/efi/efivars/{name}-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+    for name in ("LoaderInfo", "LoaderEntryOneShot")
+)
+"""Where the kernel shows what systemd-boot and its users tell each other, after four bytes of something else."""
+
 _ANSWERS = r"""s/.*"id": \(-\{0,1\}[0-9]*\), "step": \([0-9]*\),.*/{"event": "start", "id": \1, "step": \2}\
 {"event": "output", "id": \1, "fd": 1, "data": "DATA"}\
 {"event": "exit", "id": \1, "status": 0, "signal": 0, "oom_kills": 0, "cpu_us": 1}/p"""
@@ -95,16 +101,24 @@ echo $$ >/state/rebooting/pid
 [ ! -s /state/pid ] || kill -s KILL -- "-$(cat /state/pid)"
 rm -f /state/pid
 sync
+entry=$(cat /state/next 2>/dev/null)
+case $entry in
+'') kernel='' ;;
+*.conf)
+	bootctl set-oneshot ''
+	kernel=$(sed -n 's|^linux |/efi|p' "/efi/loader/entries/$entry")
+	words=$(sed -n 's/^options //p' "/efi/loader/entries/$entry")
+	;;
+*)
+	: >/state/next
+	kernel=$(sed -n "/^menuentry .* --id $entry {{/,/^}}/s/^\tlinux '\\([^']*\\)' .*/\\1/p" /boot/grub/custom.cfg)
+	words=$(sed -n 's/^\tlinux //p' /boot/grub/custom.cfg | tr -d "'")
+	;;
+esac
+[ ! -s "$kernel" ] || echo "$(sha256sum <"$kernel") $words" >/state/loaded
 if read -r times 2>/dev/null </state/falls && [ "$times" -gt 0 ]; then
 	echo "$((times - 1))" >/state/falls
 	rm -f /state/loaded
-	[ ! -e /state/next ] || : >/state/next
-fi
-if read -r entry 2>/dev/null </state/next; then
-	: >/state/next
-	kernel=$(sed -n "/^menuentry .* --id $entry {{/,/^}}/s/^\tlinux '\\([^']*\\)' .*/\\1/p" /boot/grub/custom.cfg)
-	[ ! -s "$kernel" ] ||
-		echo "$(sha256sum <"$kernel") $(sed -n 's/^\tlinux //p' /boot/grub/custom.cfg | tr -d "'")" >/state/loaded
 fi
 if read -r hash line 2>/dev/null </state/loaded; then
 	boot=$(echo "$line" | sed 's/.* foliolab_job=\\([^ ]*\\) .*/\\1/')
@@ -140,6 +154,15 @@ case $* in
 *NAME*) echo vdb && [ ! -e /state/partition ] || echo vdb1 ;;
 *SIZE*) cat /state/size ;;
 *) echo "Disk nvme" ;;
+esac
+""",
+    "bootctl": f"""\
+case $1 in
+--print-boot-path) [ -d /efi ] && echo /efi ;;
+set-oneshot)
+	rm -f /state/next '{ONE_SHOT}'
+	[ -z "$2" ] || {{ echo "$2" >/state/next && printf '0000%s' "$2" >'{ONE_SHOT}'; }}
+	;;
 esac
 """,
     "grub-reboot": 'echo "$1" >/state/next\n',

@@ -21,11 +21,13 @@ WRITES = f"sha256sum {HOME}/run/disk0 >>/state/disks\necho written >{HOME}/run/d
 """What a test kernel does that writes to its disk, and what it found there."""
 
 
-@pytest.fixture(params=["kexec", "grub"])
+@pytest.fixture(params=["kexec", "grub", "systemd-boot"])
 def loader(request: pytest.FixtureRequest, pretence: Pretended) -> Pretended:
-    """A machine where one or the other starts kernels."""
+    """A machine where one of them starts kernels."""
     if request.param == "grub":
         pretence.start_by_grub()
+    if request.param == "systemd-boot":
+        pretence.start_by_systemd_boot()
     return pretence
 
 
@@ -35,7 +37,7 @@ def boots_begun(machine: Pretended) -> list[str]:
 
 
 def test_a_kernel_that_was_never_started_is_tried_again(lab: Lab, loader: Pretended) -> None:
-    """Instead, systemctl kexec may restart the machine, and GRUB may not know the entry."""
+    """Instead, systemctl kexec may restart the machine, and the boot loader may not know the entry."""
     loader.fall_back(1)
     assert [sample.outcome for sample in lab.measure()] == ["ok"] * len(lab.plan.steps)
     assert loader.left() == []

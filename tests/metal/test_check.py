@@ -171,6 +171,25 @@ def test_a_grub_that_cannot_start_a_kernel_once(
     assert (done.returncode, done.stderr.decode()) == (3, f"{NO_KEXEC}: {why}.\n")
 
 
+@pytest.mark.parametrize(
+    ("changes", "lacking", "why"),
+    [
+        ({"efi/loader/entries/foliolab-metal.conf": ""}, [], "there is /efi/loader/entries/foliolab-metal.conf"),
+        ({"stubs/bootctl": "echo /boot\n"}, [], "there is no /boot/loader/entries"),
+        ({"stubs/bootctl": "exit 1\n"}, [], "its partition is not mounted"),
+        ({}, ["bootctl"], "there is no bootctl"),
+    ],
+)
+def test_a_systemd_boot_that_cannot_start_a_kernel_once(
+    ready: Pretended, changes: Mapping[str, str], lacking: list[str], why: str
+) -> None:
+    ready.start_by_systemd_boot()
+    assert checked(ready).returncode == 0
+    change(ready, changes)
+    done = checked(ready, lacking=lacking)
+    assert (done.returncode, done.stderr.decode()) == (3, f"{NO_KEXEC.replace('GRUB', 'systemd-boot')}: {why}.\n")
+
+
 @pytest.mark.parametrize("kind", ["ext2", "ext3", "ext4", "xfs", "vfat"])
 def test_file_systems_to_which_grub_writes(ready: Pretended, kind: str) -> None:
     ready.start_by_grub()

@@ -59,10 +59,12 @@ def test_a_lab_that_is_killed_takes_up_what_was_measured(
 
 @contextmanager
 def machine_with_loader(number: int, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pretended]:
-    """A machine in a directory of its own. Those with odd numbers have GRUB, the others kexec."""
+    """A machine in a directory of its own. They have GRUB, systemd-boot and kexec by turns."""
     with pretended(place / str(number), monkeypatch) as machine:
-        if number % 2:
+        if number % 3 == 1:
             machine.start_by_grub()
+        if number % 3 == 2:
+            machine.start_by_systemd_boot()
         yield machine
 
 
