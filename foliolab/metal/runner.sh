@@ -168,9 +168,9 @@ why_no_kexec() {
 	fi
 }
 
-# A variable of the boot loader's, which firmware keeps; nothing if there is none.
+# A variable of the boot loader's, which firmware keeps; nothing if there is none. tail cannot skip what its file begins with.
 loader_variable() {
-	tail -c +5 "/sys/firmware/efi/efivars/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f" 2>/dev/null | tr -d '\0'
+	head -c 1024 "/sys/firmware/efi/efivars/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f" 2>/dev/null | tail -c +5 | tr -d '\0'
 }
 
 # Which boot loader has started this machine.

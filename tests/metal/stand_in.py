@@ -18,7 +18,7 @@ from tests.debian_disk import GRUB_IN_TREE, GRUB_ON_DISK, GRUB_PACKAGES, MAKE, g
 
 _PACKAGES = (
     "linux-image-amd64,initramfs-tools,systemd-sysv,udev,openssh-server,kexec-tools,e2fsprogs,xfsprogs,util-linux,kmod,"
-    f"procps,{GRUB_PACKAGES}"
+    f"procps,systemd-boot,{GRUB_PACKAGES}"
 )
 _DISK_BYTES = 12 << 30
 _SPARE_BYTES = 4 << 30
@@ -41,7 +41,24 @@ chmod 700 /root/.ssh
 systemctl --quiet enable systemd-networkd ssh
 systemctl --quiet mask kexec-load kexec systemd-networkd-wait-online getty@tty1 apt-daily.timer
 """
-_TAKE_KERNEL = 'cp "$tree"/boot/vmlinuz-* "${disk%/*}/vmlinuz"\n'
+_TAKE_KERNEL = """\
+cp "$tree"/boot/vmlinuz-* "${disk%/*}/vmlinuz"
+cp "$tree"/boot/initrd.img-* "${disk%/*}/initrd.img"
+cp "$tree"/usr/lib/systemd/boot/efi/systemd-bootx64.efi "${disk%/*}/"
+"""
+_MAKE_ESP = """\
+echo 'label: gpt
+2048,,U' | sfdisk --quiet "$1"
+mkfs.vfat --offset 2048 "$1" "$(($2 / 1024 - 2048))" >/dev/null
+mmd -i "$1@@1M" EFI EFI/BOOT loader loader/entries
+mcopy -i "$1@@1M" "$3/systemd-bootx64.efi" ::EFI/BOOT/BOOTX64.EFI
+mcopy -i "$1@@1M" "$3/vmlinuz" "$3/initrd.img" ::
+printf 'default debian.conf\\n' | mcopy -i "$1@@1M" - ::loader/loader.conf
+printf 'linux /vmlinuz\\ninitrd /initrd.img\\noptions %s\\n' "$4" | mcopy -i "$1@@1M" - ::loader/entries/debian.conf
+"""
+"""For a shell: a disk for EFI with so many bytes, from the cache's directory, and the kernel's arguments."""
+_FIRMWARE = Path("/usr/share/OVMF")
+_ESP_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -52,6 +69,8 @@ class StandIn:
     """Of its disk, its firmware's memory and its console; the kernel that it starts with is also in ``made``."""
     made: Path
     port: int
+    efi: bool
+    """Whether EFI and systemd-boot start it, instead of a BIOS and GRUB."""
 
     @property
     def ssh(self) -> str:
@@ -74,9 +93,14 @@ class StandIn:
         argv = [tool("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none"]
         argv += ["-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single", "-m", f"{_MEMORY_MIB}M", "-smp", "2"]
         argv += ["-drive", f"file={self.place / 'disk.qcow2'},if=none,id=disk,cache=unsafe"]
-        argv += ["-device", "virtio-blk-pci,drive=disk,bootindex=0"]
+        argv += ["-device", f"virtio-blk-pci,drive=disk,bootindex={int(self.efi)}"]
         argv += ["-drive", f"file={self.place / 'spare'},format=raw,if=none,id=spare,cache=unsafe"]
         argv += ["-device", "virtio-blk-pci,drive=spare,serial=spare"]
+        if self.efi:
+            argv += ["-drive", f"file={_FIRMWARE / 'OVMF_CODE_4M.fd'},format=raw,if=pflash,readonly=on"]
+            argv += ["-drive", f"file={self.place / 'variables'},format=raw,if=pflash"]
+            argv += ["-drive", f"file={self.place / 'esp'},format=raw,if=none,id=esp,cache=unsafe"]
+            argv += ["-device", "virtio-blk-pci,drive=esp,bootindex=0"]
         argv += ["-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"]
         argv += ["-device", "virtio-net-pci,netdev=net", "-device", "virtio-rng-pci"]
         argv += ["-device", "i6300esb", "-action", "watchdog=reset", "-global", "ICH9-LPC.noreboot=false"]
@@ -110,7 +134,7 @@ class StandIn:
         return run(["ssh", *self.ssh.split(), command], LabError).decode()
 
 
-def stand_in(place: Path) -> StandIn:
+def stand_in(place: Path, *, efi: bool = False) -> StandIn:
     """A new one, whose disk is as Debian installs it."""
     made = _made()
     backing = ["-b", str(made / "disk.img"), "-F", "raw"]
@@ -119,6 +143,15 @@ def stand_in(place: Path) -> StandIn:
         stream.truncate(64 << 10)
     with (place / "spare").open("wb") as stream:
         stream.truncate(_SPARE_BYTES)
+    if efi:
+        for name in ("sfdisk", "mkfs.vfat", "mmd"):
+            tool(name)
+        shutil.copy(Path(tool("/usr/share/OVMF/OVMF_CODE_4M.fd")).with_name("OVMF_VARS_4M.fd"), place / "variables")
+        esp = place / "esp"
+        with esp.open("wb") as stream:
+            stream.truncate(_ESP_BYTES)
+        words = [str(esp), str(_ESP_BYTES), str(made), f"root=/dev/vda1 {_ARGUMENTS}"]
+        run(["sh", "-ec", _MAKE_ESP, "sh", *words], LabError)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -128,7 +161,7 @@ def stand_in(place: Path) -> StandIn:
         f"Host stand-in\nHostName 127.0.0.1\nPort {port}\nUser root\nIdentityFile {place / 'key'}\n"
         "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\nConnectTimeout 10\n"
     )
-    return StandIn(place, made, port)
+    return StandIn(place, made, port, efi)
 
 
 def _made() -> Path:

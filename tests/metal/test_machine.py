@@ -77,9 +77,9 @@ def measured(place: Path, plan: Plan, kernel: BuiltKernel, options: tuple[str, .
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> StandIn:
+def machine(tmp_path: Path, request: pytest.FixtureRequest) -> StandIn:
     try:
-        return stand_in(tmp_path)
+        return stand_in(tmp_path, efi=getattr(request, "param", False))
     except LabError as error:
         pytest.skip(f"no stand-in can be made here: {error}")
 
@@ -110,6 +110,25 @@ def test_grub_starts_kernels_for_one_boot_each(machine: StandIn, tmp_path: Path,
         assert "kexec=no" in machine.run("cat /var/lib/foliolab/metal/run/options").split()
     lost, *others = samples
     assert lost.outcome == "hang"
+    assert [sample.outcome for sample in others] == ["ok", "ok"]
+    assert len({sample.boot for sample in samples}) == 2
+
+
+@pytest.mark.parametrize("machine", [True], indirect=True, ids=["efi"])
+def test_systemd_boot_starts_kernels_for_one_boot_each(machine: StandIn, tmp_path: Path) -> None:
+    kernel = build(KernelRequest(NATIVE, "patched", "metal"))
+    plan = plan_with(tmp_path, {"random": CRASH})
+    with machine.switched_on():
+        machine.run("mkdir /efi && echo '/dev/vdc1 /efi vfat' >>/etc/fstab && mount /efi")
+        samples = measured(tmp_path, plan, kernel, ("--no-kexec", "--spare", "/dev/vdb", "--pause", "0"), machine)
+        assert machine.run(f"uname -r; ls -d {MADE} 2>/dev/null || true").split() == [machine.release]
+        assert machine.run("ls /efi /efi/loader/entries").split() == [
+            *("/efi:", "EFI", "initrd.img", "loader", "vmlinuz"),
+            *("/efi/loader/entries:", "debian.conf"),
+        ]
+        assert "LoaderEntryOneShot" not in machine.run("ls /sys/firmware/efi/efivars")
+    crashed, *others = samples
+    assert crashed.outcome == "guest-crash"
     assert [sample.outcome for sample in others] == ["ok", "ok"]
     assert len({sample.boot for sample in samples}) == 2
 
