@@ -161,7 +161,7 @@ class _Campaign:
         for name in dict.fromkeys(kernel for kernel, _ in pending):
             kernel = self._build(name)
             if kernel.hash != self._kernels[name].hash:
-                raise BuildError(f"The sources of {name} changed meanwhile; start again.")
+                raise BuildError(f"What {name} is built from changed meanwhile; start again.")
             self._kernels[name] = kernel
         return (self._job(kernel, steps) for kernel, steps in pending)
 

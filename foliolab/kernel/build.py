@@ -92,14 +92,12 @@ class _Inputs:
 
     @property
     def described(self) -> BuiltKernel:
-        """What will be built of them, with the release of a tree that adds nothing to its version."""
+        """What will be built of them. Its release lacks what a tree adds to its version, such as -rc1."""
         asked, key = self.request, self.hash
         image = kernels_directory() / key / asked.arch.image
         release = f"{self.source.version}-foliolab-{self.kernel.label}"
-        kernel = BuiltKernel(
-            key, image, self.kernel.text, asked.profile, asked.arch, release, asked.page_size, self.ours
-        )
-        return replace(kernel, compiler=self.compiler)
+        of_request = (self.kernel.text, asked.profile, asked.arch, release, asked.page_size)
+        return BuiltKernel(key, image, *of_request, self.ours, self.compiler)
 
     @property
     def name(self) -> str:

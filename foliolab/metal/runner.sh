@@ -28,7 +28,7 @@ patience_seconds=480 # in which this kernel has to go down; then there is time t
 
 entry=foliolab-metal # in the boot loader's menu
 
-spare='' identity='' watchdog=yes kexec=yes in_use=no lease=0 pause=10
+spare='' identity='' watchdog=yes kexec=yes loader='' in_use=no lease=0 pause=10
 
 refuse() {
 	echo "$*" >&2
@@ -138,9 +138,10 @@ check() {
 	[ "$kexec" = no ] || no_kexec=$(why_no_kexec)
 	if [ "$kexec" = no ] || [ -n "$no_kexec" ]; then
 		kexec=no
+		loader=$(started_by)
 		no_loader=$(why_not_once)
 		[ -z "$no_loader" ] ||
-			refuse "${no_kexec:-There is --no-kexec}, and $(loader) cannot start another kernel once: $no_loader."
+			refuse "${no_kexec:-There is --no-kexec}, and $loader cannot start another kernel once: $no_loader."
 	fi
 	! grep -q '\[\(integrity\|confidentiality\)\]' /sys/kernel/security/lockdown 2>/dev/null ||
 		refuse "This machine's kernel is locked down, and starts none that is not signed."
@@ -168,14 +169,16 @@ why_no_kexec() {
 	fi
 }
 
-# A variable of the boot loader's, which firmware keeps; nothing if there is none. tail cannot skip what its file begins with.
-loader_variable() {
-	head -c 1024 "/sys/firmware/efi/efivars/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f" 2>/dev/null | tail -c +5 | tr -d '\0'
+# A variable that firmware keeps; nothing if there is none. Its file cannot be read from the middle, as tail would.
+variable() {
+	head -c 1024 "/sys/firmware/efi/efivars/$1" 2>/dev/null | tail -c +5 | tr -d '\0'
 }
 
+of_loader=4a67b082-0a4c-41cf-b6c7-440b29bb8c4f # in the names of its variables
+
 # Which boot loader has started this machine.
-loader() {
-	case $(loader_variable LoaderInfo) in
+started_by() {
+	case $(variable "LoaderInfo-$of_loader") in
 	systemd-boot*) echo systemd-boot ;;
 	*) echo GRUB ;;
 	esac
@@ -183,8 +186,10 @@ loader() {
 
 # Why the boot loader cannot start another kernel for one boot; nothing if it may.
 why_not_once() {
-	if [ "$(loader)" = GRUB ]; then
+	if [ "$loader" = GRUB ]; then
 		why_no_grub
+	elif [ "$(variable SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c | od -An -tu1 | tr -d ' ')" = 1 ]; then
+		echo "Secure Boot is on"
 	elif ! command -v bootctl >/dev/null; then
 		echo "there is no bootctl"
 	elif ! directory=$(bootctl --print-boot-path 2>/dev/null); then
@@ -193,12 +198,18 @@ why_not_once() {
 		echo "there is no $directory/loader/entries"
 	elif [ -e "$directory/loader/entries/$entry.conf" ]; then
 		echo "there is $directory/loader/entries/$entry.conf"
+	else
+		wanted=$(cut -d ' ' -f 1 "$run"/boots/*/kernel | sort -u | sed "s|^|$here/files/|" | xargs du -kL | sort -n | tail -n 1 | cut -f 1)
+		ramdisk=$(initramfs)
+		[ -z "$ramdisk" ] || wanted=$((wanted + $(du -kL "$ramdisk" | cut -f 1)))
+		free=$(df -k --output=avail "$directory" | tail -n 1)
+		[ "$free" -gt "$wanted" ] || echo "$directory has $free KiB left, and $wanted are wanted"
 	fi
 }
 
 # Have the boot loader start a kernel at the next boot, and only then: the kernel, its initramfs, its command line.
 start_once() {
-	if [ "$(loader)" = GRUB ]; then
+	if [ "$loader" = GRUB ]; then
 		start_once_by_grub "$@"
 		return
 	fi
@@ -211,18 +222,23 @@ start_once() {
 		echo "title Measurement"
 		echo "linux /$entry.kernel"
 		[ -z "$2" ] || echo "initrd /$entry.initrd"
-		echo "options $3"
+		printf 'options %s\n' "$3"
 	} >"$menu" || return 1
-	sync "$menu" "$directory/$entry.kernel" ${2:+"$directory/$entry.initrd"}
+	sync "$menu" "$directory/$entry.kernel" ${2:+"$directory/$entry.initrd"} "${menu%/*}" "$directory" || return 1
+	# Without a default of somebody's, the first entry is one.
+	if bootctl status 2>/dev/null | sed -n '/^Default Boot Loader Entry:/,$p' | grep -q "id: $entry.conf"; then
+		echo "it would start it at each boot" >&2
+		return 1
+	fi
 	bootctl set-oneshot "$entry.conf"
 }
 
 # Have the boot loader start this machine's own kernel, if it was to start ours.
 forget_entry() {
-	if [ "$(loader)" = GRUB ]; then
+	if [ "$loader" = GRUB ]; then
 		# GRUB leaves an empty word.
 		! grub editenv - list | grep -q "^next_entry=\($entry\)\{0,1\}\$" || grub editenv - unset next_entry
-	elif [ "$(loader_variable LoaderEntryOneShot)" = "$entry.conf" ]; then
+	elif [ "$(variable "LoaderEntryOneShot-$of_loader")" = "$entry.conf" ]; then
 		bootctl set-oneshot ''
 	fi
 }
@@ -379,7 +395,7 @@ start() {
 	take_options "$@"
 	check
 	facts >"$run/facts"
-	echo "spare='$spare' identity='$identity' watchdog=$watchdog kexec=$kexec lease=$lease pause=$pause" >"$run/options"
+	echo "spare='$spare' identity='$identity' watchdog=$watchdog kexec=$kexec loader=$loader lease=$lease pause=$pause" >"$run/options"
 	mkdir -p "$run/programs"
 	planned program | while read -r name file; do
 		ln -f "$here/files/$file" "$run/programs/$name"
@@ -460,7 +476,7 @@ put_back() {
 	if [ "$kexec" = yes ]; then
 		kexec -u 2>/dev/null || true
 	else
-		forget_entry || note "left: $(loader)'s next entry"
+		forget_entry || note "left: $loader's next entry"
 	fi
 	forget_start
 	disarm_watchdog
@@ -471,12 +487,13 @@ put_back() {
 			note "left: what was written to the spare device ($identity)"
 	fi
 	sed -n 's/^[^ ]* file //p' "$run/journal" | while read -r file; do
-		rm -f "$file" || note "left: $file"
+		{ [ -d "${file%/*}" ] && rm -f "$file"; } || note "left: $file"
 	done
 	sed -n 's/^[^ ]* directory //p' "$run/journal" | while read -r directory; do
 		[ ! -d "$directory" ] || rmdir "$directory" || note "left: $directory"
 	done
 	remove_unit
+	sync # The boot loader's file system may be another.
 	note "end: $1"
 	mark "$run/ended"
 }
@@ -577,7 +594,7 @@ begin_boot() {
 	elif start_once "$here/files/$kernel" "$initramfs" "$command_line" 2>"$boot/loader"; then
 		systemctl reboot || reason="the machine cannot be restarted"
 	else
-		reason="$(loader) cannot start the kernel once: $(tail -n 1 "$boot/loader")"
+		reason="$loader cannot start the kernel once: $(tail -n 1 "$boot/loader")"
 	fi
 	[ -n "$reason" ] || sleep "$patience_seconds"
 	put_back "${reason:-the machine does not go down}"

@@ -83,7 +83,7 @@ def test_only_kernels_of_which_something_is_missing_are_built(file: Path) -> Non
 
 def test_sources_that_change_before_a_kernel_is_built_end_the_run(file: Path) -> None:
     kernels = Kernels(kernel_for, lambda name: replace(kernel_for(name), hash="another"))
-    with pytest.raises(BuildError, match=r"The sources of \w+ changed meanwhile; start again\."):
+    with pytest.raises(BuildError, match=r"What \w+ is built from changed meanwhile; start again\."):
         run_fake(file, FakeBackend(), kernels=kernels)
     assert read_samples(file) == []
 

@@ -178,6 +178,16 @@ def test_a_grub_that_cannot_start_a_kernel_once(
         ({"stubs/bootctl": "echo /boot\n"}, [], "there is no /boot/loader/entries"),
         ({"stubs/bootctl": "exit 1\n"}, [], "its partition is not mounted"),
         ({}, ["bootctl"], "there is no bootctl"),
+        (
+            {"sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "0000\1"},
+            [],
+            "Secure Boot is on",
+        ),
+        (
+            {"stubs/df": "case $* in */efi) echo Avail; echo 3 ;; *) echo Avail; cat /state/free ;; esac\n"},
+            [],
+            "/efi has 3 KiB left, and 4 are wanted",
+        ),
     ],
 )
 def test_a_systemd_boot_that_cannot_start_a_kernel_once(

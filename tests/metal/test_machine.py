@@ -21,7 +21,7 @@ from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import choose, load_variants
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.metal.machine import OnMachine, RemoteMachine
+from foliolab.metal.machine import HOME, OnMachine, RemoteMachine
 from tests.machines import ALL_KERNELS
 from tests.metal.stand_in import StandIn, stand_in
 from tests.small import small_experiment
@@ -126,6 +126,8 @@ def test_systemd_boot_starts_kernels_for_one_boot_each(machine: StandIn, tmp_pat
             *("/efi:", "EFI", "initrd.img", "loader", "vmlinuz"),
             *("/efi/loader/entries:", "debian.conf"),
         ]
+        # What was to be started once is forgotten.
+        machine.run(f"cd {HOME} && rm run/ended && bootctl set-oneshot foliolab-metal.conf && sh runner stop")
         assert "LoaderEntryOneShot" not in machine.run("ls /sys/firmware/efi/efivars")
     crashed, *others = samples
     assert crashed.outcome == "guest-crash"

@@ -82,6 +82,29 @@ def test_a_systemd_boot_that_fails_ends_the_run(ready: Pretended, program: str, 
     assert boots(ready) == 0
 
 
+def test_an_entry_that_would_be_the_default_is_taken_away(ready: Pretended) -> None:
+    """systemd-boot starts its first entry where nobody has chosen one, and the machine would never come back."""
+    default = "Default Boot Loader Entry:\n           id: foliolab-metal.conf\n"
+    ready.stub("bootctl", f"[ \"$1\" != status ] || {{ echo '{default}'; exit; }}\n{STUBS['bootctl']}")
+    why = "it would start it at each boot"
+    assert f"end: systemd-boot cannot start the kernel once: {why}\n" in ready.journal_of_run()
+    put_back(ready)
+    assert boots(ready) == 0
+
+
+def test_a_boot_partition_that_has_gone_is_said(ready: Pretended) -> None:
+    ready.stay_up(0)
+    ready.stub("sleep", "[ ! -e /efi/loader/entries/foliolab-metal.conf ] || mv /efi /unmounted\n")
+    assert "left: /efi/loader/entries/foliolab-metal.conf\n" in ready.journal_of_run()
+
+
+def test_a_backslash_stays_one(ready: Pretended) -> None:
+    ready.stub("bootctl", KEEP + STUBS["bootctl"])
+    ready.write("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro a=b\\tc\n")
+    ready.journal_of_run()
+    assert " a=b\\tc " in (ready.root / "state/efi/loader/entries/foliolab-metal.conf").read_text()
+
+
 def test_a_machine_that_stays_up_starts_its_own_kernel_next(ready: Pretended) -> None:
     ready.stay_up(0)
     ready.stub("sleep", "")
