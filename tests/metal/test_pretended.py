@@ -156,7 +156,8 @@ def test_a_bundle_from_its_making_to_its_merge(lab: Lab, pretence: Pretended, mo
         return lab.backend.prepare(kernel, plan)
 
     monkeypatch.setenv("FOLIOLAB_RESULTS", str(lab.place / "results"))
-    monkeypatch.setattr("foliolab.campaign.measure.build", build)
+    for name in ("identify", "build"):
+        monkeypatch.setattr(f"foliolab.campaign.measure.{name}", build)
     monkeypatch.setattr(HostBackend, "prepare", prepare)
     archive = pretence.root / "tmp/bundle.tar.gz"
     asked = [str(small_experiment(lab.place)), "--variant", "off"]
