@@ -45,7 +45,10 @@ _RECEIVE = f"""\
 cd {HOME}
 exec 9<.
 if ! flock -n 9; then echo 'Another lab is copying to this machine.' >&2; exit 3; fi
-if [ -e run/journal ] && [ ! -e run/ended ]; then echo 'There is another run on this machine.' >&2; exit 3; fi
+if [ -e run/journal ] && [ ! -e run/ended ]; then
+	echo 'what an earlier command sent has just begun; repeat this one to take what it measures' >&2
+	exit 1
+fi
 rm -rf new
 trap 'rm -rf new' EXIT
 mkdir new

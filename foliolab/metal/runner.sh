@@ -27,6 +27,7 @@ watchdog_seconds=600 # in which this kernel has to go down, and the other one to
 patience_seconds=480 # in which this kernel has to go down; then there is time to stop the watchdog
 
 entry=foliolab-metal # in the boot loader's menu
+of_loader=4a67b082-0a4c-41cf-b6c7-440b29bb8c4f # in the names of its variables
 
 spare='' identity='' watchdog=yes kexec=yes loader='' in_use=no lease=0 pause=10
 
@@ -174,8 +175,6 @@ variable() {
 	head -c 1024 "/sys/firmware/efi/efivars/$1" 2>/dev/null | tail -c +5 | tr -d '\0'
 }
 
-of_loader=4a67b082-0a4c-41cf-b6c7-440b29bb8c4f # in the names of its variables
-
 # Which boot loader has started this machine.
 started_by() {
 	case $(variable "LoaderInfo-$of_loader") in
@@ -199,7 +198,8 @@ why_not_once() {
 	elif [ -e "$directory/loader/entries/$entry.conf" ]; then
 		echo "there is $directory/loader/entries/$entry.conf"
 	else
-		wanted=$(cut -d ' ' -f 1 "$run"/boots/*/kernel | sort -u | sed "s|^|$here/files/|" | xargs du -kL | sort -n | tail -n 1 | cut -f 1)
+		wanted=$(cut -d ' ' -f 1 "$run"/boots/*/kernel | sort -u | sed "s|^|$here/files/|" | xargs du -kL |
+			sort -n | tail -n 1 | cut -f 1)
 		ramdisk=$(initramfs)
 		[ -z "$ramdisk" ] || wanted=$((wanted + $(du -kL "$ramdisk" | cut -f 1)))
 		free=$(df -k --output=avail "$directory" | tail -n 1)

@@ -122,6 +122,17 @@ class Pretended:
         states = (f"state/{name}" for name in ("enabled", "loaded", "next", "pid"))
         return [path for name in (*names, *states) for path in self.root.glob(name)] + list(self.run.glob("disk*"))
 
+    @property
+    def started(self) -> int:
+        """How many kernels of the bundle were started."""
+        return len((self.root / "state/boots").read_text().splitlines()) if self.has("state/boots") else 0
+
+    def need_initramfs(self) -> None:
+        """Have its root file system on what no kernel finds by itself."""
+        self.stub("lsblk", "case $* in *PARTUUID*) ;; *TYPE*) echo part ;; *) echo Disk ;; esac\n")
+        self.stub("uname", '[ "$1" != -r ] || exec echo 6.1\nexec /usr/bin/uname "$@"\n')
+        self.write("boot/initrd.img-6.1", "finds the root")
+
     def start_by_grub(self) -> None:
         """Have the machine's kernel start no other, and a menu of GRUB's."""
         self.write("proc/sys/kernel/kexec_load_disabled", "1\n")

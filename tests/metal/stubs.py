@@ -66,6 +66,9 @@ fi
 """
 """The start of each stub: kills the unit if its count of programs has run out. Two stubs of a pipe run at once."""
 
+FULL = 'case $2 in *.kernel) echo part >"$2"; echo "No space left" >&2; exit 1 ;; esac\nexec /usr/bin/cp "$@"\n'
+"""A cp where kernels have no room."""
+
 STUBS = {
     "systemctl": """\
 for verb; do case $verb in --*) ;; *) break ;; esac; done

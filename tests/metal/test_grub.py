@@ -8,6 +8,7 @@ import pytest
 from foliolab.metal.machine import HOME
 from tests.metal.lab import BOOTS, Lab
 from tests.metal.pretended import PATIENCE_SECONDS, Pretended
+from tests.metal.stubs import FULL
 from tests.processes import wait_until
 
 MENU = "boot/grub/custom.cfg"
@@ -23,23 +24,18 @@ def ready(lab: Lab, pretence: Pretended) -> Pretended:
     return pretence
 
 
-def boots(machine: Pretended) -> int:
-    """How many kernels of the bundle were started."""
-    return len((machine.root / "state/boots").read_text().splitlines()) if machine.has("state/boots") else 0
-
-
 def test_grub_starts_kernels_where_kexec_cannot(lab: Lab, pretence: Pretended) -> None:
     pretence.start_by_grub()
     assert [sample.outcome for sample in lab.measure()] == ["ok"] * len(lab.plan.steps)
     assert pretence.left() == []
-    assert boots(pretence) == BOOTS
+    assert pretence.started == BOOTS
 
 
 def test_grub_is_used_where_kexec_is_not_wanted(ready: Pretended) -> None:
     ready.write("proc/sys/kernel/kexec_load_disabled", "0\n")
     ready.stub("kexec", ": >/state/called\n")
     assert ready.journal_of_run("--no-kexec").endswith("end: all is done\n")
-    assert boots(ready) == BOOTS
+    assert ready.started == BOOTS
     assert not ready.has("state/called")
 
 
@@ -63,9 +59,7 @@ def test_what_grub_is_told(ready: Pretended) -> None:
 
 def test_grub_loads_the_initramfs_that_finds_the_root(ready: Pretended) -> None:
     ready.stub("grub-reboot", KEEP)
-    ready.stub("lsblk", "case $* in *PARTUUID*) ;; *TYPE*) echo part ;; *) echo Disk ;; esac\n")
-    ready.stub("uname", '[ "$1" != -r ] || exec echo 6.1\nexec /usr/bin/uname "$@"\n')
-    ready.write("boot/initrd.img-6.1", "")
+    ready.need_initramfs()
     assert ready.journal_of_run().endswith("end: all is done\n")
     *_, linux, initrd, _ = (ready.root / "state/menu").read_text().splitlines()
     assert "'root=/dev/vda1'" in linux.split()
@@ -83,7 +77,7 @@ def test_grub_is_called_grub2_on_some_distributions(ready: Pretended) -> None:
     reboot = ready.root / "stubs/reboot"
     reboot.write_text(reboot.read_text().replace("/boot/grub/", "/boot/grub2/"))
     assert ready.journal_of_run().endswith("end: all is done\n")
-    assert boots(ready) == BOOTS
+    assert ready.started == BOOTS
     assert [path.name for path in (ready.root / "boot/grub2").iterdir()] == ["grub.cfg"]
 
 
@@ -94,7 +88,7 @@ def test_grub_is_called_grub2_on_some_distributions(ready: Pretended) -> None:
         ("grub-mkrelpath", "echo 'no path' >&2; exit 1\n", "no path"),
         (
             "cp",
-            'case $2 in *.kernel) echo part >"$2"; echo "No space left" >&2; exit 1 ;; esac\nexec /usr/bin/cp "$@"\n',
+            FULL,
             "No space left",
         ),
     ],
@@ -103,7 +97,7 @@ def test_a_grub_that_fails_ends_the_run(ready: Pretended, program: str, text: st
     ready.stub(program, text)
     assert f"end: GRUB cannot start the kernel once: {why}\n" in ready.journal_of_run()
     assert ready.left() == []
-    assert boots(ready) == 0
+    assert ready.started == 0
 
 
 @pytest.mark.parametrize("word", ['dyndbg="file a.c"', "a='b'", "a\\b"])
@@ -112,7 +106,7 @@ def test_words_that_grub_would_change_end_the_run(ready: Pretended, word: str) -
     why = "it would change the quotes and backslashes of the command line"
     assert f"end: GRUB cannot start the kernel once: {why}\n" in ready.journal_of_run()
     assert ready.left() == []
-    assert boots(ready) == 0
+    assert ready.started == 0
 
 
 @pytest.mark.parametrize(
@@ -124,7 +118,7 @@ def test_a_machine_that_stays_up_starts_its_own_kernel_next(ready: Pretended, st
     assert f"end: {reason}\n" in ready.journal_of_run()
     assert ready.left() == []
     assert ready.called("reboot").returncode == 0
-    assert boots(ready) == 0
+    assert ready.started == 0
 
 
 def test_stop_takes_the_entry_out_of_the_menu(ready: Pretended) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.campaign.store import read_samples
-from foliolab.errors import HostLost, LabError, UsageError
+from foliolab.errors import HostLost, LabError
 from foliolab.metal.answers import result_samples
 from tests.metal.lab import BOOTS, Lab
 from tests.metal.pretended import Pretended, pretended
@@ -76,8 +76,7 @@ def finish(lab: Lab) -> None:
         status = os.waitstatus_to_exitcode(os.waitpid(forked(lab.measure), 0)[1])
         if status == 0:
             break
-        # The machine may begin only now with what a killed lab had sent; "There is another run" then.
-        assert status in (HostLost.status, UsageError.status)
+        assert status == HostLost.status
     else:
         pytest.fail(f"The machine was lost {LIMIT} times.")
     samples = read_samples(lab.store)

@@ -6,7 +6,7 @@ import pytest
 from foliolab.metal.machine import HOME
 from tests.metal.lab import BOOTS, Lab
 from tests.metal.pretended import PATIENCE_SECONDS, Pretended
-from tests.metal.stubs import STUBS
+from tests.metal.stubs import FULL, STUBS
 from tests.processes import wait_until
 
 KEEP = '[ -z "${2:-}" ] || cp -r /efi /state/\n'
@@ -28,25 +28,18 @@ def put_back(machine: Pretended) -> None:
     assert [path.name for path in machine.left()] == ["debian.conf"], journal
 
 
-def boots(machine: Pretended) -> int:
-    """How many kernels of the bundle were started."""
-    return len((machine.root / "state/boots").read_text().splitlines()) if machine.has("state/boots") else 0
-
-
 def test_systemd_boot_starts_kernels_where_kexec_cannot(lab: Lab, pretence: Pretended) -> None:
     pretence.start_by_systemd_boot()
     assert [sample.outcome for sample in lab.measure()] == ["ok"] * len(lab.plan.steps)
     pretence.put_back()
-    assert boots(pretence) == BOOTS
+    assert pretence.started == BOOTS
 
 
 @pytest.mark.parametrize("initramfs", [False, True])
 def test_what_systemd_boot_is_told(ready: Pretended, initramfs: bool) -> None:
     ready.stub("bootctl", KEEP + STUBS["bootctl"])
     if initramfs:
-        ready.stub("lsblk", "case $* in *PARTUUID*) ;; *TYPE*) echo part ;; *) echo Disk ;; esac\n")
-        ready.stub("uname", '[ "$1" != -r ] || exec echo 6.1\nexec /usr/bin/uname "$@"\n')
-        ready.write("boot/initrd.img-6.1", "finds the root")
+        ready.need_initramfs()
     assert ready.journal_of_run().endswith("end: all is done\n")
     put_back(ready)
     kept = ready.root / "state/efi"
@@ -70,7 +63,7 @@ def test_what_systemd_boot_is_told(ready: Pretended, initramfs: bool) -> None:
         ),
         (
             "cp",
-            'case $2 in *.kernel) echo part >"$2"; echo "No space left" >&2; exit 1 ;; esac\nexec /usr/bin/cp "$@"\n',
+            FULL,
             "No space left",
         ),
     ],
@@ -79,7 +72,7 @@ def test_a_systemd_boot_that_fails_ends_the_run(ready: Pretended, program: str, 
     ready.stub(program, text)
     assert f"end: systemd-boot cannot start the kernel once: {why}\n" in ready.journal_of_run()
     put_back(ready)
-    assert boots(ready) == 0
+    assert ready.started == 0
 
 
 def test_an_entry_that_would_be_the_default_is_taken_away(ready: Pretended) -> None:
@@ -89,7 +82,7 @@ def test_an_entry_that_would_be_the_default_is_taken_away(ready: Pretended) -> N
     why = "it would start it at each boot"
     assert f"end: systemd-boot cannot start the kernel once: {why}\n" in ready.journal_of_run()
     put_back(ready)
-    assert boots(ready) == 0
+    assert ready.started == 0
 
 
 def test_a_boot_partition_that_has_gone_is_said(ready: Pretended) -> None:
@@ -111,7 +104,7 @@ def test_a_machine_that_stays_up_starts_its_own_kernel_next(ready: Pretended) ->
     assert "end: the machine does not go down\n" in ready.journal_of_run()
     put_back(ready)
     assert ready.called("reboot").returncode == 0
-    assert boots(ready) == 0
+    assert ready.started == 0
 
 
 def test_the_choice_of_somebody_else_stays(ready: Pretended) -> None:
